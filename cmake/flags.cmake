@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# embed_flags: what every file of the project is compiled with. _GNU_SOURCE because -std=c11 hides POSIX;
+# -ffp-contract=off because compilers fuse a * b + c differently; -ffile-prefix-map so that no path of the building
+# machine ends up in the library.
+add_library(embed_flags INTERFACE)
+target_compile_features(embed_flags INTERFACE c_std_11)
+target_compile_definitions(embed_flags INTERFACE _GNU_SOURCE)
+target_compile_options(embed_flags INTERFACE -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wundef
+  -ffp-contract=off -fno-fast-math -ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(EMBED_SANITIZE)
+  add_compile_options(-fsanitize=${EMBED_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${EMBED_SANITIZE})
+endif()
+
+# What each kernel level may assume of the CPU; its files are kernels/<level>/*.c.
+set(EMBED_LEVELS scalar)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64|i[3-6]86)$")
+  list(APPEND EMBED_LEVELS avx2 avx512)
+endif()
+set(EMBED_LEVEL_FLAGS_scalar "")
+set(EMBED_LEVEL_FLAGS_avx2 -mavx2 -mfma -mf16c)
+set(EMBED_LEVEL_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The library: one set of objects, linked as libembed.so, libembed.a and into the tests that look inside.
+set(EMBED_SOURCES
+  src/core/cpu.c src/core/dtype.c src/core/error.c src/core/memory.c src/core/options.c src/core/pages.c src/core/philox.c
+  src/core/scratch.c
+  src/thread/pool.c src/thread/run.c
+  src/kernels/levels.c
+  src/context/context.c
+  src/codec/codec.c src/codec/f32.c src/codec/f64.c src/codec/half.c src/codec/i4_group.c src/codec/i8_row.c src/codec/u8_row.c
+  src/table/buffer.c src/table/init.c src/table/rows.c src/table/table.c
+)
+foreach(level IN LISTS EMBED_LEVELS)
+  file(GLOB files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src/kernels/${level}/*.c)
+  list(APPEND EMBED_SOURCES ${files})
+  # -Og for gcc's -O0, whose AVX-512 macros trip -Wconversion in our files.
+  set_source_files_properties(${files} PROPERTIES COMPILE_OPTIONS "${EMBED_LEVEL_FLAGS_${level}};$<IF:$<CONFIG:Debug>,-Og,-O3>")
+endforeach()
+
+add_library(embed_objects OBJECT ${EMBED_SOURCES})
+target_include_directories(embed_objects PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> PRIVATE src)
+target_link_libraries(embed_objects PRIVATE embed_flags)
+
+find_package(Threads REQUIRED)
+set(EMBED_PRIVATE_LIBRARIES Threads::Threads m)
+if(EMBED_BLAS)
+  find_package(PkgConfig REQUIRED)
+  pkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas>=0.3.10)
+  target_compile_definitions(embed_objects PRIVATE EMBED__BLAS=1)
+  target_link_libraries(embed_objects PRIVATE PkgConfig::OPENBLAS)
+  list(APPEND EMBED_PRIVATE_LIBRARIES PkgConfig::OPENBLAS)
+else()
+  target_compile_definitions(embed_objects PRIVATE EMBED__BLAS=0)
+endif()
+
+add_library(embed SHARED $<TARGET_OBJECTS:embed_objects>)
+add_library(embed_static STATIC $<TARGET_OBJECTS:embed_objects>)
+add_library(embed::embed ALIAS embed)
+set_target_properties(embed PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0 LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/libembed.map)
+set_target_properties(embed_static PROPERTIES OUTPUT_NAME embed)
+foreach(target embed embed_static)
+  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+endforeach()
+target_link_libraries(embed PRIVATE ${EMBED_PRIVATE_LIBRARIES})
+target_link_libraries(embed_static INTERFACE $<BUILD_INTERFACE:${EMBED_PRIVATE_LIBRARIES}>)
+target_link_options(embed PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/libembed.map -Wl,--as-needed
+  -Wl,-Bsymbolic-functions -Wl,-z,nodelete)
+if(NOT EMBED_SANITIZE)
+  # A name in the map that nobody defines fails here; clang's sanitizers put their run-time into programs alone.
+  target_link_options(embed PRIVATE -Wl,-z,defs)
+endif()

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* embed/context.h: what a call runs with: threads, memory, instruction set, errors. */
+#ifndef EMBED_CONTEXT_H
+#define EMBED_CONTEXT_H
+
+#include <embed/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef void embed_task(void *job, int64_t index, int32_t worker); /* 0 <= worker < workers */
+typedef struct embed_executor { /* the caller's threads; copied at context creation */
+  uint32_t size, flags;
+  void *arg;
+  /* Run task(job, i, w) once for each i in [0, n), no two at a time with the same w, then return 0. May be serial: tasks never wait for one another. */
+  embed_status (*run)(void *arg, int64_t n, embed_task *task, void *job);
+  int32_t workers, reserved;
+} embed_executor;
+typedef struct embed_allocator { /* both callable from any thread; copied; must outlive the last handle made with it */
+  uint32_t size, flags;
+  void *arg;
+  void *(*allocate)(void *arg, size_t bytes, size_t alignment);
+  void (*release)(void *arg, void *memory, size_t bytes, size_t alignment);
+} embed_allocator;
+enum { EMBED_CONTEXT_REPRODUCIBLE = 1 }; /* own kernels only, a row's bits do not depend on n, threads, or BLAS; slower on large fp32 batches */
+typedef struct embed_context_options { /* in every options struct: size first, zero = default, NULL = all zero */
+  uint32_t size, flags;             /* EMBED_CONTEXT_* */
+  int64_t max_scratch;              /* bytes kept between calls; 0 = no bound */
+  int64_t why_bytes;                /* room at why */
+  embed_pool *pool;                 /* retained; NULL = calling thread only. A busy pool never makes a caller wait: it runs its tasks itself */
+  const embed_executor *executor;   /* instead of pool */
+  const embed_allocator *allocator; /* NULL = malloc */
+  const char *isa;                  /* cap: the level used is the lower of this and the CPU's; NULL = the CPU's; an unknown or foreign name is EMBED_E_OPTION */
+  const int32_t *cancel;            /* read between tiles; non-zero = EMBED_E_CANCELLED */
+  int32_t (*progress)(void *arg, int64_t done, int64_t total); /* long work, on the calling thread; non-zero stops it */
+  void *progress_arg;
+  char *why;                        /* the reason when creation fails */
+} embed_context_options;
+EMBED_FN embed_status embed_pool_create(int32_t threads, embed_pool **out); /* starts its threads now; counts the caller; 0 = the CPUs the caller may use */
+EMBED_API embed_pool *embed_pool_retain(embed_pool *pool);
+EMBED_API void embed_pool_release(embed_pool *pool); /* the last release joins its threads; NULL is fine */
+EMBED_FN embed_status embed_context_create(const embed_context_options *opts, embed_context **out);
+EMBED_API void embed_context_release(embed_context *ctx);
+EMBED_API void embed_context_trim(embed_context *ctx);             /* give scratch back */
+EMBED_API const char *embed_context_isa(const embed_context *ctx); /* level in use; static */
+EMBED_API const char *embed_error_text(const embed_context *ctx);  /* last failure, UTF-8, "" after a success; valid until ctx's next call */
+EMBED_API int64_t embed_error_at(const embed_context *ctx);        /* offending position or byte offset; -1 = none */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* embed/types.h: statuses, dtypes and handle types of libembed. */
+#ifndef EMBED_TYPES_H
+#define EMBED_TYPES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define EMBED_VERSION_MAJOR 0
+#define EMBED_VERSION_MINOR 1
+#define EMBED_VERSION_PATCH 0
+#define EMBED_VERSION ((EMBED_VERSION_MAJOR << 16) | (EMBED_VERSION_MINOR << 8) | EMBED_VERSION_PATCH)
+#if defined(__GNUC__)
+#define EMBED_API __attribute__((visibility("default")))
+#define EMBED_FN EMBED_API __attribute__((warn_unused_result)) /* exported, result must be used */
+#else
+#define EMBED_API
+#define EMBED_FN
+#endif
+
+typedef int32_t embed_status; /* 0 = success, negative = error; an integer, not an enum, for FFI */
+enum {
+  EMBED_OK = 0,
+  EMBED_E_ARGUMENT = -1,    /* an argument breaks its documented contract */
+  EMBED_E_MEMORY = -2,      /* the allocator returned NULL */
+  EMBED_E_ID = -3,          /* id outside [0, vocab); embed_error_at() is its position; nothing was written */
+  EMBED_E_OPTION = -4,      /* options struct: bad size, bad value, unknown flag, or a field this version does not know */
+  EMBED_E_UNSUPPORTED = -5, /* valid, but not built in or not on this CPU */
+  EMBED_E_FORMAT = -6,      /* file breaks its format; embed_error_at() is the byte offset */
+  EMBED_E_IO = -7,          /* a system call failed; the text carries strerror */
+  EMBED_E_NOT_FOUND = -8,   /* no tensor, token or format of that name */
+  EMBED_E_READ_ONLY = -9,   /* table memory may not be written */
+  EMBED_E_OVERFLOW = -10,   /* rows * dim * element size does not fit */
+  EMBED_E_CANCELLED = -11,  /* the context's cancel flag or progress callback stopped it; outputs unspecified */
+  EMBED_E_STALE = -12,      /* the table changed after this head was prepared or sketched: refresh it */
+  EMBED_E_MISMATCH = -13,   /* two things that must agree do not (shape, tie, vocabulary); the text gives both */
+  EMBED_E_CALLBACK = -14,   /* the caller's executor or callback failed; outputs unspecified */
+  EMBED_E_NONFINITE = -15   /* NaN or infinity where the call was asked to refuse it, or a row with nothing to rank; embed_error_at() is its position */
+};
+typedef int32_t embed_dtype; /* values are ABI: never renumbered, never reused; 64 + ggml type id for GGUF blocks */
+enum {
+  EMBED_DTYPE_NONE = -1,
+  EMBED_F32 = 0, EMBED_F16 = 1, EMBED_BF16 = 2, EMBED_F64 = 3, EMBED_F8_E4M3 = 4, EMBED_F8_E5M2 = 5,
+  /* Row layouts are ABI; all fields little-endian, any alignment. */
+  EMBED_I8_ROW = 16,   /* int8[dim], then f32 scale: scale * q, q in [-127, 127] */
+  EMBED_I4_GROUP = 17, /* per group of 32, 64 or 128 columns: f16 scale, then group/2 bytes; within 32 columns byte j holds column j (low) and j + 16 (high): scale * (nibble - 8); encoded per group as ggml's Q4_0 (group 32 gives its bytes); a short last group is stored whole */
+  EMBED_U8_ROW = 18,   /* uint8[dim], then f32 scale and f32 bias: fma(scale, q, bias) (FBGEMM's row) */
+  EMBED_Q4_0 = 66, EMBED_Q4_1 = 67, EMBED_Q5_0 = 70, EMBED_Q5_1 = 71, EMBED_Q8_0 = 72,
+  EMBED_Q2_K = 74, EMBED_Q3_K = 75, EMBED_Q4_K = 76, EMBED_Q5_K = 77, EMBED_Q6_K = 78
+};
+typedef struct embed_context embed_context;     /* scratch, last error, ISA, executor: one thread at a time */
+typedef struct embed_pool embed_pool;           /* worker threads, shareable by contexts */
+typedef struct embed_table embed_table;         /* [rows, dim] matrix, reference-counted */
+typedef struct embed_head embed_head;           /* a table seen from the output side */
+typedef struct embed_result embed_result;       /* what one sweep found; reusable */
+typedef struct embed_rules embed_rules;         /* one sequence's bans, biases and history */
+typedef struct embed_grad embed_grad;           /* gradient of a table: sparse rows or dense */
+typedef struct embed_optimizer embed_optimizer; /* per-row optimiser state of one table */
+typedef struct embed_file embed_file;           /* opened and fully validated checkpoint, reference-counted */
+typedef struct embed_writer embed_writer;       /* a file being written; nothing has its name before commit */
+
+EMBED_API uint32_t embed_version(void);                  /* EMBED_VERSION of the library loaded */
+EMBED_API const char *embed_status_name(embed_status s); /* "EMBED_E_ID"; static, never NULL */
+EMBED_API const char *embed_dtype_name(embed_dtype t);   /* "q8_0"; static, NULL = no such dtype */
+EMBED_API embed_dtype embed_dtype_find(const char *name);
+EMBED_FN int64_t embed_row_bytes(embed_dtype t, int64_t dim, int32_t group); /* packed row, or a status < 0 */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

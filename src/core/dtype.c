@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/dtype.h"
+
+#include <string.h>
+
+#include "core/checked.h"
+
+static const embed__dtype_info registry[] = {
+#define DTYPE(constant, codec, name, block, block_bytes, row_extra, whole) {constant, name, block, block_bytes, row_extra, whole},
+#include "core/dtypes.def"
+#undef DTYPE
+};
+enum { COUNT = sizeof registry / sizeof *registry };
+
+const embed__dtype_info *embed__dtype_find(embed_dtype t) {
+  for (int i = 0; i < COUNT; ++i)
+    if (registry[i].dtype == t) return &registry[i];
+  return NULL;
+}
+
+bool embed__dtype_reserved(embed_dtype t) {
+  static const embed_dtype later[] = {EMBED_F8_E4M3, EMBED_F8_E5M2, EMBED_Q4_0, EMBED_Q4_1, EMBED_Q5_0, EMBED_Q5_1,
+                                      EMBED_Q8_0,    EMBED_Q2_K,    EMBED_Q3_K, EMBED_Q4_K, EMBED_Q5_K, EMBED_Q6_K};
+  for (size_t i = 0; i < sizeof later / sizeof *later; ++i)
+    if (later[i] == t) return true;
+  return embed__dtype_find(t) != NULL;
+}
+
+int64_t embed__row_bytes(embed_dtype t, int64_t dim, int32_t group) {
+  const embed__dtype_info *info = embed__dtype_find(t);
+  if (!info) return embed__dtype_reserved(t) ? EMBED_E_UNSUPPORTED : EMBED_E_ARGUMENT;
+  if (dim < 1 || (group != 0 && group != 32 && group != 64 && group != 128)) return EMBED_E_ARGUMENT;
+  int64_t block = info->block, block_bytes = info->block_bytes, bytes;
+  if (block == 0) {
+    block = group ? group : 32;
+    block_bytes = 2 + block / 2;
+  }
+  if (info->whole && dim % block) return EMBED_E_UNSUPPORTED;
+  if (!embed__mul(embed__ceil_div(dim, block), block_bytes, &bytes) || !embed__add(bytes, info->row_extra, &bytes)) return EMBED_E_OVERFLOW;
+  return bytes;
+}
+
+bool embed__is_float(embed_dtype t) { return t == EMBED_F32 || t == EMBED_F16 || t == EMBED_BF16; }
+
+int64_t embed__float_bytes(embed_dtype t) { return t == EMBED_F32 ? 4 : 2; }
+
+int64_t embed_row_bytes(embed_dtype t, int64_t dim, int32_t group) { return embed__row_bytes(t, dim, group); }
+
+const char *embed_dtype_name(embed_dtype t) {
+  const embed__dtype_info *info = embed__dtype_find(t);
+  return info ? info->name : NULL;
+}
+
+embed_dtype embed_dtype_find(const char *name) {
+  for (int i = 0; name && i < COUNT; ++i)
+    if (!strcmp(registry[i].name, name)) return registry[i].dtype;
+  return EMBED_DTYPE_NONE;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef EMBED__DTYPE_H
+#define EMBED__DTYPE_H
+
+#include <embed/types.h>
+#include <stdbool.h>
+
+typedef struct embed__dtype_info {
+  embed_dtype dtype;
+  const char *name;
+  int64_t block;       /* columns per block, 0 = the table's group */
+  int64_t block_bytes; /* with block 0: by embed__row_bytes */
+  int64_t row_extra;   /* bytes after the blocks */
+  bool whole;          /* dim must be a multiple of block */
+} embed__dtype_info;
+
+const embed__dtype_info *embed__dtype_find(embed_dtype t); /* NULL = not in this build */
+bool embed__dtype_reserved(embed_dtype t);                 /* a constant of embed/types.h, built in or not */
+/* Bytes of a packed row. EMBED_E_UNSUPPORTED: not built in; E_ARGUMENT: dim < 1 or a group that is not 0, 32, 64 or
+ * 128; E_OVERFLOW. group 0 = 32. */
+int64_t embed__row_bytes(embed_dtype t, int64_t dim, int32_t group);
+bool embed__is_float(embed_dtype t); /* F32, F16 or BF16: the dtypes of callers' buffers */
+int64_t embed__float_bytes(embed_dtype t);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A context's working memory: taken piece by piece during one call, all given back at the start of the next, kept
+ * between calls so that a call of the same size allocates nothing. */
+#ifndef EMBED__SCRATCH_H
+#define EMBED__SCRATCH_H
+
+#include <embed/context.h>
+
+typedef struct embed__scratch {
+  struct embed__scratch_chunk *newest; /* pieces come from here */
+  size_t used;                         /* bytes taken of it */
+  size_t total;                        /* bytes of all chunks */
+} embed__scratch;
+
+/* count elements of size bytes, aligned to 64; NULL = no memory. Valid until the context's next call. */
+void *embed__scratch_take(embed_context *ctx, int64_t count, size_t size);
+/* Records E_MEMORY or E_OVERFLOW when there is none. */
+embed_status embed__scratch_get(embed_context *ctx, int64_t count, size_t size, void *out_pointer);
+
+void embed__scratch_reset(embed__scratch *s, const embed_allocator *memory);
+void embed__scratch_keep(embed__scratch *s, const embed_allocator *memory, int64_t max_bytes); /* 0 = no bound */
+void embed__scratch_free(embed__scratch *s, const embed_allocator *memory);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tile products of the sweep, on rows as they are stored.
+ *   z[i * ldz + r] = sum_j decoded(rows + r * row_bytes, j) * x[i * ldx + j]        0 <= r < count, 0 <= i < n
+ * Any alignment of rows, any row_bytes that holds dim columns, any count, n >= 0, dim >= 1; nothing outside the rows
+ * is read: the last may end at the last byte of a mapped file. No allocation, no state, MXCSR untouched.
+ *
+ * The order of one sum is fixed per level and stored form: it depends on dim alone, never on count, n, or where in the
+ * tile the row stands. scalar: 16 lanes, lane j % 16, product and sum rounded apart; lanes i and i + 8, + 4, + 2, + 1.
+ * avx512: the same lanes with FMA. avx2: the same lanes with FMA. Error <= 2e-6 of sum |w||x| for the
+ * dims of real models; int8 rows are summed as q * x and multiplied by the row's scale once. */
+#ifndef EMBED__DOT_H
+#define EMBED__DOT_H
+
+#include "kernels/row.h"
+
+typedef void embed__dot_tile(const void *rows, int64_t row_bytes, int64_t count, const float *x, int64_t ldx, int64_t n,
+                             int64_t dim, float *z, int64_t ldz);
+
+typedef struct embed__dot_kernels {
+  embed__dot_tile *tile[EMBED__STORED_COUNT];
+} embed__dot_kernels;
+
+void embed__dot_scalar(embed__dot_kernels *k);
+void embed__dot_avx2(embed__dot_kernels *k);
+void embed__dot_avx512(embed__dot_kernels *k);
+
+#endif

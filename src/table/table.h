@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The [rows, dim] matrix. Everything that gathers from it, sweeps it or scatters into it goes through these fields;
+ * only table/ makes and changes them. */
+#ifndef EMBED__TABLE_H
+#define EMBED__TABLE_H
+
+#include <embed/table.h>
+#include <stdatomic.h>
+
+#include "codec/codec.h"
+#include "core/context.h"
+#include "core/refcount.h"
+
+struct embed_table {
+  embed__refcount references;
+  bool writable;
+  unsigned char *data; /* row 0 */
+  int64_t rows;        /* stored */
+  int64_t vocab;       /* valid ids, <= rows */
+  int64_t dim;
+  int64_t row_bytes;    /* distance between rows */
+  int64_t packed_bytes; /* of a row's own bytes; what follows them is never read or written */
+  embed_dtype dtype;
+  int32_t group; /* columns per scale, 0 where the dtype has none */
+  const embed__codec *codec;
+  _Atomic uint64_t changes;
+  embed_allocator memory;
+  int64_t owned_bytes;    /* of data, 0 = somebody else's */
+  size_t owned_alignment; /* of data */
+  void (*done)(void *arg);
+  void *done_arg;
+};
+
+static inline const unsigned char *embed__row(const embed_table *t, int64_t row) { return t->data + row * t->row_bytes; }
+
+/* out[j] = decoded value * scale */
+static inline void embed__decode(const embed_context *ctx, const embed_table *t, int64_t row, float *out, float scale) {
+  t->codec->decode(ctx->kernels, embed__row(t, row), out, t->dim, t->group, scale);
+}
+
+/* An owned table whose rows are not written yet. For convert and the readers. */
+embed_status embed__table_new(embed_context *ctx, int64_t rows, int64_t dim, const embed_table_options *o, embed_table **out);
+/* Options copied and checked; dtype's default is what the caller gives. */
+embed_status embed__table_options(embed_context *ctx, const embed_table_options *given, embed_table_options *o);
+/* E_READ_ONLY unless t may be written. */
+embed_status embed__check_writable(embed_context *ctx, const embed_table *t);
+/* The dtype, row stride and extent of a caller's float buffer [n, dim]: n >= 0, a float dtype, ld 0 or >= dim, not NULL
+ * unless empty, bytes that fit. *ld_out = the stride. name: of the buffer, for the message. */
+embed_status embed__check_buffer(embed_context *ctx, const char *name, const void *buffer, embed_dtype dtype, int64_t n, int64_t dim, int64_t ld,
+                                 int64_t *ld_out);
+/* One row of floats to and from a caller's buffer of a float dtype. */
+void embed__store_row(const embed__kernels *k, const float *row, void *out, embed_dtype dtype, int64_t dim);
+void embed__load_row(const embed__kernels *k, const void *in, embed_dtype dtype, float *row, int64_t dim);
+
+#endif
