@@ -7,7 +7,14 @@ set(EMBED_SOURCES
   src/kernels/levels.c
   src/context/context.c
   src/codec/codec.c src/codec/f32.c src/codec/f64.c src/codec/half.c src/codec/i4_group.c src/codec/i8_row.c src/codec/u8_row.c
+  src/sweep/gemm_blas.c src/sweep/logsumexp.c src/sweep/mix.c src/sweep/product.c src/sweep/sweep.c src/sweep/topk.c
+  src/head/head.c src/head/logits.c src/head/topk.c
+  src/geometry/analogy.c src/geometry/nearest.c src/geometry/norms.c
+  src/gather/bag.c src/gather/ids.c src/gather/lookup.c src/gather/norm_rows.c src/gather/positions.c src/gather/rows.c
   src/table/buffer.c src/table/init.c src/table/rows.c src/table/table.c
+  src/vocab/siphash.c src/vocab/tokens.c
+  src/io/file.c src/io/format.c src/io/map.c src/io/npy.c src/io/tensor.c src/io/text.c src/io/word2vec.c
+  src/roles/conventions.c src/roles/head.c src/roles/open.c src/roles/roles.c
 )
 foreach(level IN LISTS EMBED_LEVELS)
   file(GLOB files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src/kernels/${level}/*.c)
@@ -46,5 +53,5 @@ target_link_options(embed PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cma
   -Wl,-Bsymbolic-functions -Wl,-z,nodelete)
 if(NOT EMBED_SANITIZE)
   # A name in the map that nobody defines fails here; clang's sanitizers put their run-time into programs alone.
-  target_link_options(embed PRIVATE -Wl,-z,defs)
+  target_link_options(embed PRIVATE -Wl,--no-undefined-version -Wl,-z,defs)
 endif()

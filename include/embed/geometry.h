@@ -16,12 +16,45 @@ typedef struct embed_nearest_options {
   embed_metric_kind metric;
   int32_t reserved;
 } embed_nearest_options;
+/**
+ * embed_norms: L2 norm of every row.
+ *
+ *   norms[v] = sqrt(sum_j W[v, j]^2)
+ *
+ * Shapes   norms [vocab].
+ * Types    W any dtype; squares of the decoded values summed in 16 fixed double lanes, the root rounded to float once.
+ * Errors   E_ARGUMENT, E_MEMORY; E_CANCELLED, E_CALLBACK leave norms unspecified.
+ * Threads  t shared, ctx exclusive. Same bits at every level and for any thread count.
+ * Cost     reads the table once. Since 0.1.
+ */
 EMBED_FN embed_status embed_norms(embed_context *ctx, const embed_table *t, float *norms); /* [vocab] */
-/* Exact k-NN: ids, scores [n, k] best first, count [n] may be NULL; exclude [n, excluded] ids left out of each query's answers (-1 = none), may be NULL. */
+/**
+ * embed_nearest: exact k nearest rows of each query.
+ *
+ * Shapes   queries [n, dim] with row stride ld_queries elements (0 = dim); exclude [n, excluded] ids left out of each
+ *          query's answers (-1 = none), may be NULL; ids, scores [n, k] best first, equal scores by lower id; count [n] may
+ *          be NULL. Where fewer than k rows are left the rest is id -1 and the worst score.
+ * Types    queries F32, W any dtype. COSINE: q.w / (|q||w|), 0 with a zero row; DOT: q.w; both as embed_logits sums.
+ *          L2: |q - w|, summed in double, smallest first. A score that is not a number is no answer.
+ * Empty    n = 0 does nothing; k = 0 gives count 0.
+ * Errors   E_ID (at = position in exclude), E_ARGUMENT, E_OPTION, E_OVERFLOW, E_MEMORY: nothing written.
+ *          E_CANCELLED, E_CALLBACK: unspecified.
+ * Threads  t shared, ctx exclusive. Same answers for any thread count.
+ * Cost     COSINE reads the table twice (norms first), the others once per 128 queries (16 with L2).
+ * Since    0.1.
+ */
 EMBED_FN embed_status embed_nearest(embed_context *ctx, const embed_table *t, const float *queries, int64_t n, int64_t ld_queries, int32_t k,
                                     const int32_t *exclude, int64_t excluded, int32_t *ids, float *scores, int32_t *count,
                                     const embed_nearest_options *opts);
-/* abc [n, 3] ids, answers b - a + c; the three inputs are excluded. */
+/**
+ * embed_analogy: a is to b as c is to which row? The rows nearest to b - a + c, the three themselves left out.
+ *
+ * Shapes   abc [n, 3] ids; ids, scores, count as embed_nearest. With COSINE (the default) each of the three rows is made a
+ *          unit vector first; a zero row adds nothing.
+ * Errors   E_ID (at = position in the n * 3 ids), else as embed_nearest.
+ * Threads  t shared, ctx exclusive. Cost as embed_nearest. Since 0.1.
+ * Source   Mikolov, Yih, Zweig, "Linguistic regularities in continuous space word representations", 2013 (3CosAdd).
+ */
 EMBED_FN embed_status embed_analogy(embed_context *ctx, const embed_table *t, const int32_t *abc, int64_t n, int32_t k, int32_t *ids, float *scores,
                                     int32_t *count, const embed_nearest_options *opts);
 

@@ -17,8 +17,22 @@ typedef struct embed_head_options {
 enum { EMBED_HEAD_BLAS = 2 /* always cblas_sgemm */, EMBED_HEAD_REQUIRE_TIED = 4, EMBED_HEAD_REQUIRE_UNTIED = 8,
        EMBED_HEAD_PREPARE = 16 /* interleaved copy for batches */, EMBED_HEAD_SKETCH = 32 /* low-bit copy for certified search */,
        EMBED_HEAD_RAW = 64 /* embed_file_head: leave the file's scale and soft-cap out */ };
-/* Retains t, copies bias [vocab] (may be NULL). Tied = the table that lookups use. */
+/**
+ * embed_head_create: a table seen from the output side. Tied = the table that lookups use; untied = another one.
+ *
+ *   logits[i, v] = softcap(logit_scale * (hidden[i, :] . W[v, :] + bias[v]))
+ *
+ * Shapes   W [rows, dim], of which rows [0, vocab) are swept; bias [vocab] or NULL, copied; t is retained, never copied.
+ * Types    any dtype of table; bias F32.
+ * Errors   E_OPTION (scale or soft-cap not finite, a flag of embed_file_head), E_UNSUPPORTED (PREPARE, SKETCH; vocab past
+ *          2^31 - 1), E_MEMORY; *out is NULL then.
+ * Threads  t shared, ctx exclusive; the head may be shared by any number of threads.
+ * Cost     a copy of bias; no copy of the table.
+ * Since    0.1.
+ * Source   tied output embeddings: Press, Wolf, 2017; soft-cap: Gemma 2, 2024.
+ */
 EMBED_FN embed_status embed_head_create(embed_context *ctx, const embed_table *t, const float *bias, const embed_head_options *opts, embed_head **out);
+/* +1, returns h; -1 from any thread, NULL is fine: the last release lets go of the table. */
 EMBED_API embed_head *embed_head_retain(const embed_head *h);
 EMBED_API void embed_head_release(const embed_head *h);
 EMBED_API const embed_table *embed_head_table(const embed_head *h); /* NULL for heads that are not one table */
@@ -31,6 +45,7 @@ typedef struct embed_head_info { /* output struct: the caller sets size */
   int64_t table_bytes, extra_bytes; /* read in place; prepared form, sketch and bias */
   float logit_scale, logit_softcap;
 } embed_head_info;
+/* What the head reads and keeps. Errors: E_ARGUMENT (NULL), E_OPTION (size below 8). Since 0.1. */
 EMBED_FN embed_status embed_head_describe(embed_context *ctx, const embed_head *h, embed_head_info *out);
 
 typedef int32_t embed_nan_policy;
@@ -43,13 +58,54 @@ typedef struct embed_sweep_options {
   embed_dtype activation; /* 0 = exact (fp32 accuracy); BF16, Q8_0: hidden rounded to it first (faster at batch; the error is documented) */
 } embed_sweep_options;
 enum { EMBED_SWEEP_PROCESSED = 1 /* log-probabilities after rules and filters, not the model's own */ };
+/**
+ * embed_logits: every logit of every hidden row.
+ *
+ *   logits[i, v] = softcap(logit_scale * (hidden[i, :] . W[v, :] + bias[v]))
+ *
+ * Shapes   hidden [n, dim] with row stride ld_hidden elements (0 = dim); logits [n, vocab] with ld_logits (0 = vocab).
+ * Types    hidden F32, F16 or BF16; W any dtype; sums in fp32, error <= 2e-6 of sum |w||x| against the decoded weights.
+ *          Rounded activations (opts->activation) are E_UNSUPPORTED in this version.
+ * NaN      EMBED_NAN_MAX leaves NaN as computed; IGNORE writes -inf for it; ERROR is E_NONFINITE (at = the hidden row).
+ * Empty    n = 0 or vocab = 0 does nothing.
+ * Errors   E_ARGUMENT, E_OPTION, E_OVERFLOW, E_MEMORY: nothing written. E_NONFINITE, E_CANCELLED, E_CALLBACK: unspecified.
+ * Threads  h shared, ctx exclusive. Same bits for any pool or executor, given the level, n, and where 32 or more rows meet
+ *          an F32 table OpenBLAS's core and thread count; a reproducible context removes n and OpenBLAS from that list.
+ * Cost     reads vocab * row_bytes once per 128 hidden rows (512 through OpenBLAS), writes 4 n vocab; no allocation after
+ *          warm-up.
+ * Since    0.1.
+ */
 EMBED_FN embed_status embed_logits(embed_context *ctx, const embed_head *h, const void *hidden, embed_dtype hidden_dtype, int64_t n, int64_t ld_hidden,
                                    float *logits, int64_t ld_logits, const embed_sweep_options *opts);
-/* logits of the given ids only: out [n, m]. */
+/**
+ * embed_logits_at: logits of the given ids only.
+ *
+ * Shapes   hidden as embed_logits; ids [m], repeats allowed; logits [n, m] with ld_logits (0 = m).
+ * Types    as embed_logits, always by the library's own kernels: the bits of a reproducible context's embed_logits.
+ * Empty    n = 0 or m = 0 does nothing.
+ * Errors   E_ID (at = position in ids, nothing written), else as embed_logits.
+ * Threads  h shared, ctx exclusive. Same bits for any thread count and any n.
+ * Cost     reads m rows; for hidden of 16 bits scratch of n * dim floats.
+ * Since    0.1.
+ */
 EMBED_FN embed_status embed_logits_at(embed_context *ctx, const embed_head *h, const void *hidden, embed_dtype hidden_dtype, int64_t n, int64_t ld_hidden,
                                       const int32_t *ids, int64_t m, float *logits, int64_t ld_logits, const embed_sweep_options *opts);
-/* ids, logits [n, k] best first by the returned value, ties by id; the logits are the bits embed_logits gives for this n. logsumexp, count [n] may be NULL; count = min(k, vocab), the rest is id -1, -inf.
- * A row with no logit above -inf is EMBED_E_NONFINITE (at = the row) under every policy. */
+/**
+ * embed_topk: the k best logits of each hidden row, without an array of all of them.
+ *
+ * Shapes   hidden as embed_logits; ids, logits [n, k], best first by the returned value, equal values by lower id;
+ *          logsumexp [n] over all logits and count [n] may be NULL. count = min(k, vocab); the rest is id -1, logit -inf.
+ * Types    as embed_logits: the returned logits are the bits that embed_logits gives for this n.
+ * NaN      EMBED_NAN_MAX: NaN ranks above everything, as in PyTorch (logsumexp is NaN then); IGNORE: as -inf; ERROR:
+ *          E_NONFINITE.
+ * Empty    n = 0 does nothing; k = 0 gives count 0 and the logsumexp.
+ * Errors   E_NONFINITE also for a row with no logit above -inf, under every policy (at = the row); else as embed_logits.
+ * Threads  h shared, ctx exclusive. Same answers for any thread count.
+ * Cost     embed_logits' sweep; scratch of 16 bytes * k per hidden row and worker, 128 (512) rows at a time; one exp per
+ *          logit when logsumexp is asked.
+ * Since    0.1.
+ * Source   Milakov, Gimelshein, "Online normalizer calculation for softmax", 2018.
+ */
 EMBED_FN embed_status embed_topk(embed_context *ctx, const embed_head *h, const void *hidden, embed_dtype hidden_dtype, int64_t n, int64_t ld_hidden,
                                  int32_t k, int32_t *ids, float *logits, float *logsumexp, int32_t *count, const embed_sweep_options *opts);
 

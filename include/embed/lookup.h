@@ -22,11 +22,41 @@ typedef struct embed_lookup_options {
   int64_t padding_id;      /* with EMBED_LOOKUP_PADDING: gives a zero row and gets no gradient; may lie outside [0, vocab), such ids are then no error */
 } embed_lookup_options;
 enum { EMBED_LOOKUP_ADD = 1 /* out += row, for token + position + type */, EMBED_LOOKUP_PADDING = 2 };
-/* out[i, :] = scale * W[ids[i], :]; every void buffer is followed by its dtype (F32, F16, BF16); ld_out in elements, 0 = dim. */
+/**
+ * embed_lookup: the rows that ids name.
+ *
+ *   out[i, :] = scale * W[ids[i], :]
+ *
+ * The steps of a row, in this order: decoded and rounded to f32; clipped to max_norm; multiplied by scale; with
+ * EMBED_LOOKUP_ADD added to what out holds (widened to f32); rounded once to out's dtype. Where none of them changes
+ * the row, its stored bits are copied, NaN payloads too.
+ *
+ * Shapes   W [rows, dim]; ids [n], below the table's vocab; out [n, dim] with row stride ld_out elements (0 = dim); what
+ *          lies between the rows of out is not touched. out does not overlap W or ids.
+ * Types    W any dtype; out F32, F16 or BF16, at any address.
+ * Empty    n = 0 does nothing and reads no pointer. A padding id and an id under EMBED_OOV_ZERO give +0 whatever the
+ *          scale; with EMBED_LOOKUP_ADD they add 0.
+ * Errors   E_ID: an id outside [0, vocab) that oov does not place (embed_error_at = its position, nothing written); on a
+ *          table without valid ids CLAMP and HASH place none. E_OPTION: scale that is not finite or past scale_round's
+ *          range, max_norm negative or NaN, scale_round, oov, unk_id. E_ARGUMENT, E_OVERFLOW, E_MEMORY, E_UNSUPPORTED;
+ *          E_CALLBACK: the executor failed, out is unspecified.
+ * Threads  t shared, ctx exclusive. Same bits for any pool, executor and ISA level.
+ * Cost     reads n * row_bytes + 4n (ids twice), writes n * dim * size(out); an output above 16 MiB is written past the
+ *          caches. No allocation after warm-up.
+ * Since    0.1.   Source  torch.nn.functional.embedding; the scale's rounding is Gemma's.
+ */
 EMBED_FN embed_status embed_lookup(embed_context *ctx, const embed_table *t, const int32_t *ids, int64_t n, void *out, embed_dtype out_dtype,
                                    int64_t ld_out, const embed_lookup_options *opts);
+/** embed_lookup_i64: embed_lookup with 64-bit ids: the same rows, errors and counts. Since 0.1. */
 EMBED_FN embed_status embed_lookup_i64(embed_context *ctx, const embed_table *t, const int64_t *ids, int64_t n, void *out, embed_dtype out_dtype,
                                        int64_t ld_out, const embed_lookup_options *opts);
+/**
+ * embed_replaced_ids: how many ids outside [0, vocab) the policy replaced in ctx's last lookup or bag. Padding ids do not
+ * count; 0 after one that failed. Other calls leave it alone.
+ *
+ * Errors   EMBED_E_ARGUMENT (as a negative count) when ctx is NULL.
+ * Since    0.1.
+ */
 EMBED_API int64_t embed_replaced_ids(const embed_context *ctx); /* by the last lookup or bag of ctx */
 typedef int32_t embed_bag_mode;
 /* SUM of weights * rows; MEAN = sum / number; WEIGHTED_MEAN = sum / sum of weights (0 where that is 0); SQRT_N = sum / sqrt(number), with weights
@@ -38,14 +68,51 @@ typedef struct embed_bag_options {
   embed_oov_policy oov;
   int64_t unk_id, padding_id;
 } embed_bag_options;
-/* out[b, :] = reduce over j in [offsets[b], offsets[b+1]) of weights[j] * W[ids[j], :]; offsets [bags + 1] ascending from 0 to n
- * (bags = 0 needs n = 0); weights may be NULL. */
+/**
+ * embed_bag: pooled lookup over lists of ids.
+ *
+ *   out[b, :] = reduce_{offsets[b] <= j < offsets[b+1]}  weights[j] * W[ids[j], :]
+ *
+ * A row is decoded and rounded to f32, weight * row is rounded to f32, and rows are summed in f32 in the order of their
+ * ids. Denominators are summed in double and rounded to f32; the sum is divided by them. MAX and MIN keep the first of
+ * equal values. With EMBED_LOOKUP_ADD the result is added to what out holds (widened to f32).
+ *
+ * Shapes   W [rows, dim]; ids [n]; offsets [bags + 1], ascending, offsets[0] = 0, offsets[bags] = n; weights [n] or NULL
+ *          (= 1); out [bags, dim] with row stride ld_out elements (0 = dim).
+ * Types    W any dtype; out F32, F16 or BF16, at any address; sums kept in f32, rounded once.
+ * Empty    bags = 0 needs n = 0, does nothing and reads no pointer. A bag without ids, or with padding ids alone, gives
+ *          zeros in every mode. An id under EMBED_OOV_ZERO is a row of zeros that counts; a padding id is left out with
+ *          its weight.
+ * Errors   E_ARGUMENT: the first wrong offset (embed_error_at = its index), ids for 0 bags, weights with MAX or MIN.
+ *          E_ID (embed_error_at = the id's position). E_OPTION: mode, oov, unk_id. All before anything is written.
+ *          E_OVERFLOW, E_MEMORY, E_UNSUPPORTED; E_CALLBACK: the executor failed, out is unspecified.
+ * Threads  t shared, ctx exclusive. Same bits for any pool, executor and ISA level. A bag is one thread's.
+ * Cost     reads n * row_bytes + 4n (ids twice), writes bags * dim * size(out); no allocation after warm-up.
+ * Since    0.1.   Source  torch.nn.EmbeddingBag; FBGEMM EmbeddingSpMDM.
+ */
 EMBED_FN embed_status embed_bag(embed_context *ctx, const embed_table *t, const int32_t *ids, int64_t n, const int64_t *offsets, int64_t bags,
                                 const float *weights, void *out, embed_dtype out_dtype, int64_t ld_out, const embed_bag_options *opts);
+/** embed_bag_i64: embed_bag with 64-bit ids: the same rows, errors and counts. Since 0.1. */
 EMBED_FN embed_status embed_bag_i64(embed_context *ctx, const embed_table *t, const int64_t *ids, int64_t n, const int64_t *offsets, int64_t bags,
                                     const float *weights, void *out, embed_dtype out_dtype, int64_t ld_out, const embed_bag_options *opts);
 typedef struct embed_mix_options { uint32_t size, flags; } embed_mix_options;
-/* out [n, dim] = weights [n, vocab] x W, through BLAS where built in: one-hot rows give the lookup, probabilities the expected embedding. */
+/**
+ * embed_mix: every row of the vocabulary, mixed by weights: one-hot rows give the lookup, probabilities the expected
+ * embedding.
+ *
+ *   out[i, :] = sum_v weights[i, v] * W[v, :]
+ *
+ * Shapes   W [rows, dim], of which the first vocab are read; weights [n, vocab] with row stride ld_weights elements (0 =
+ *          vocab); out [n, dim] with row stride ld_out elements (0 = dim).
+ * Types    W any dtype, decoded to f32; weights and out f32.
+ * Empty    n = 0 does nothing and reads no pointer; a table without valid ids gives zeros.
+ * Errors   E_ARGUMENT, E_OPTION, E_OVERFLOW, E_MEMORY, E_UNSUPPORTED. E_CANCELLED and E_CALLBACK leave out unspecified.
+ * Threads  t shared, ctx exclusive. Same bits for any pool or executor, given what a product through OpenBLAS depends on
+ *          (its core and threads); EMBED_CONTEXT_REPRODUCIBLE: own kernels, a row's bits do not depend on n either.
+ *          A NaN or infinite row of W reaches every row of out: its weight of 0 does not silence it.
+ * Cost     n * vocab * dim multiply-adds; long work: cancel and progress are looked at between blocks of rows.
+ * Since    0.1.   Source  one-hot times matrix, as the lookup is defined in print.
+ */
 EMBED_FN embed_status embed_mix(embed_context *ctx, const embed_table *t, const float *weights, int64_t n, int64_t ld_weights, float *out,
                                 int64_t ld_out, const embed_mix_options *opts);
 typedef struct embed_position_options {
@@ -54,7 +121,26 @@ typedef struct embed_position_options {
   float scale;          /* 0 = 1 */
 } embed_position_options;
 enum { EMBED_POSITION_HALVES = 16 };
-/* Sinusoidal positions first .. first + n - 1 into out [n, dim]. Learned positions and types are tables: look them up with EMBED_LOOKUP_ADD. */
+/**
+ * embed_positions: sinusoids of positions first .. first + n - 1. Learned positions and types are tables: look them up
+ * with EMBED_LOOKUP_ADD.
+ *
+ *   out[i, 2k] = scale * sin(p / base^(2k / dim)),  out[i, 2k + 1] = scale * cos(the same),  p = first + i
+ *   EMBED_POSITION_HALVES: h = dim / 2; out[i, k] = scale * sin(p / base^(k / (h - 1))), out[i, h + k] = scale * cos(the same)
+ *
+ * Computed in double with the C library's sin, cos and pow, rounded to f32, with EMBED_LOOKUP_ADD added to what out holds
+ * (widened to f32), rounded once to out's dtype. An odd dim ends in a sine, with EMBED_POSITION_HALVES in a 0.
+ *
+ * Shapes   out [n, dim] with row stride ld_out elements (0 = dim); first >= 0, dim >= 1.
+ * Types    out F32, F16 or BF16, at any address.
+ * Empty    n = 0 does nothing and reads no pointer.
+ * Errors   E_ARGUMENT: first or n negative, dim below 1. E_OPTION: base negative or not finite, scale not finite.
+ *          E_OVERFLOW: positions past 2^53, where doubles no longer tell them apart. E_MEMORY, E_UNSUPPORTED;
+ *          E_CALLBACK: the executor failed, out is unspecified.
+ * Threads  ctx exclusive. Same bits for any pool, executor and ISA level.
+ * Cost     n * dim sines and cosines; no allocation after warm-up.
+ * Since    0.1.   Source  Vaswani et al. 2017, section 3.5; tensor2tensor and fairseq for the halves.
+ */
 EMBED_FN embed_status embed_positions(embed_context *ctx, int64_t first, int64_t n, int64_t dim, void *out, embed_dtype out_dtype, int64_t ld_out,
                                       const embed_position_options *opts);
 typedef struct embed_norm_options {
@@ -63,7 +149,24 @@ typedef struct embed_norm_options {
   int32_t reserved;
 } embed_norm_options;
 enum { EMBED_NORM_LAYER = 1, EMBED_NORM_PLUS_ONE = 2 };
-/* Row norm in place: x [n, dim]; weight, bias [dim], either may be NULL. */
+/**
+ * embed_norm_rows: RMS norm or layer norm of each row, in place.
+ *
+ *   RMS:               x[i, :] = x[i, :] / sqrt(mean(x[i, :]^2) + epsilon) * weight + bias
+ *   EMBED_NORM_LAYER:  x[i, :] = (x[i, :] - mean) / sqrt(variance + epsilon) * weight + bias, the variance biased
+ *
+ * Statistics and values in double, rounded to f32, then once to x's dtype.
+ *
+ * Shapes   x [n, dim] with row stride ld_x elements (0 = dim), dim >= 1; weight, bias [dim], either may be NULL (1 and 0).
+ * Types    x F32, F16 or BF16, at any address; weight, bias f32. EMBED_NORM_PLUS_ONE: a weight given is stored minus one
+ *          (Gemma's checkpoints).
+ * Empty    n = 0 does nothing and reads no pointer.
+ * Errors   E_ARGUMENT: n negative, dim below 1. E_OPTION: epsilon negative or not finite, reserved not 0. E_OVERFLOW,
+ *          E_MEMORY, E_UNSUPPORTED; E_CALLBACK: the executor failed, x is unspecified. NaN stays in its row.
+ * Threads  ctx exclusive. Same bits for any pool, executor and ISA level.
+ * Cost     reads and writes x once; no allocation after warm-up.
+ * Since    0.1.   Source  Zhang, Sennrich 2019 (RMS); Ba, Kiros, Hinton 2016 (layer).
+ */
 EMBED_FN embed_status embed_norm_rows(embed_context *ctx, void *x, embed_dtype x_dtype, int64_t n, int64_t dim, int64_t ld_x, const float *weight,
                                       const float *bias, const embed_norm_options *opts);
 

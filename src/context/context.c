@@ -94,7 +94,7 @@ embed_status embed_context_create(const embed_context_options *opts, embed_conte
   embed__level_fill(level, &made->kernels);
   made->context = draft;
   made->context.kernels = &made->kernels;
-  (void)embed_pool_retain(draft.pool);
+  (void)embed__pool_retain(draft.pool);
   *out = &made->context;
   return EMBED_OK;
 }
@@ -102,7 +102,7 @@ embed_status embed_context_create(const embed_context_options *opts, embed_conte
 void embed_context_release(embed_context *ctx) {
   if (!ctx) return;
   embed__scratch_free(&ctx->scratch, &ctx->memory);
-  embed_pool_release(ctx->pool);
+  embed__pool_release(ctx->pool);
   const embed_allocator memory = ctx->memory;
   embed__free(&memory, ctx, sizeof(whole), EMBED__ALIGNMENT);
 }

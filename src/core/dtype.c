@@ -46,10 +46,12 @@ int64_t embed__float_bytes(embed_dtype t) { return t == EMBED_F32 ? 4 : 2; }
 
 int64_t embed_row_bytes(embed_dtype t, int64_t dim, int32_t group) { return embed__row_bytes(t, dim, group); }
 
-const char *embed_dtype_name(embed_dtype t) {
+const char *embed__dtype_name(embed_dtype t) {
   const embed__dtype_info *info = embed__dtype_find(t);
   return info ? info->name : NULL;
 }
+
+const char *embed_dtype_name(embed_dtype t) { return embed__dtype_name(t); }
 
 embed_dtype embed_dtype_find(const char *name) {
   for (int i = 0; name && i < COUNT; ++i)

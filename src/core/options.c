@@ -11,11 +11,11 @@ embed_status embed__options(embed_context *ctx, const char *name, const void *gi
   uint32_t head[2];
   memcpy(head, given, HEAD);
   if (head[0] < HEAD) return embed__fail(ctx, EMBED_E_OPTION, -1, "%s.size is %u, at least %d is needed: set it to sizeof", name, head[0], HEAD);
+  memcpy(copy, given, head[0] < bytes ? head[0] : bytes); /* before the rest is judged: context_create explains through `why` */
   for (size_t i = bytes; i < head[0]; ++i)
     if (((const unsigned char *)given)[i])
       return embed__fail(ctx, EMBED_E_OPTION, (int64_t)i, "%s has %u bytes, this version knows %zu, and byte %zu is not zero", name, head[0], bytes, i);
   if (head[1] & ~flags) return embed__fail(ctx, EMBED_E_OPTION, -1, "%s.flags has unknown bits 0x%x", name, head[1] & ~flags);
-  memcpy(copy, given, head[0] < bytes ? head[0] : bytes);
   return EMBED_OK;
 }
 

@@ -73,3 +73,9 @@ embed_status embed__scratch_get(embed_context *ctx, int64_t count, size_t size, 
   memcpy(out_pointer, &piece, sizeof piece);
   return EMBED_OK;
 }
+
+embed_status embed__scratch_matrix(embed_context *ctx, int64_t rows, int64_t columns, size_t size, void *out_pointer) {
+  int64_t count;
+  (void)embed__mul(rows, columns, &count); /* -1 when it does not fit: scratch_get refuses it */
+  return embed__scratch_get(ctx, count, size, out_pointer);
+}

@@ -16,6 +16,8 @@ typedef struct embed__scratch {
 void *embed__scratch_take(embed_context *ctx, int64_t count, size_t size);
 /* Records E_MEMORY or E_OVERFLOW when there is none. */
 embed_status embed__scratch_get(embed_context *ctx, int64_t count, size_t size, void *out_pointer);
+/* rows * columns elements: the product is checked here. */
+embed_status embed__scratch_matrix(embed_context *ctx, int64_t rows, int64_t columns, size_t size, void *out_pointer);
 
 void embed__scratch_reset(embed__scratch *s, const embed_allocator *memory);
 void embed__scratch_keep(embed__scratch *s, const embed_allocator *memory, int64_t max_bytes); /* 0 = no bound */

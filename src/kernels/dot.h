@@ -2,12 +2,13 @@
 /* Tile products of the sweep, on rows as they are stored.
  *   z[i * ldz + r] = sum_j decoded(rows + r * row_bytes, j) * x[i * ldx + j]        0 <= r < count, 0 <= i < n
  * Any alignment of rows, any row_bytes that holds dim columns, any count, n >= 0, dim >= 1; nothing outside the rows
- * is read: the last may end at the last byte of a mapped file. No allocation, no state, MXCSR untouched.
+ * is read: the last may end at the last byte of a mapped file. No allocation, no state, MXCSR's control bits untouched.
  *
  * The order of one sum is fixed per level and stored form: it depends on dim alone, never on count, n, or where in the
- * tile the row stands. scalar: 16 lanes, lane j % 16, product and sum rounded apart; lanes i and i + 8, + 4, + 2, + 1.
- * avx512: the same lanes with FMA. avx2: the same lanes with FMA. Error <= 2e-6 of sum |w||x| for the
- * dims of real models; int8 rows are summed as q * x and multiplied by the row's scale once. */
+ * tile the row stands. Every level has 16 lanes, column j in lane j % 16, then adds lanes i and i + 8, + 4, + 2, + 1.
+ * scalar rounds product and sum apart; avx2 and avx512 use FMA and give the same bits. Which NaN comes out of several is
+ * open. Error <= 2e-6 of sum |w||x| for the dims of real models; int8 rows are summed as q * x and multiplied by the
+ * row's scale once. */
 #ifndef EMBED__DOT_H
 #define EMBED__DOT_H
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Row kernels: one row in, one row out.
  * Any alignment, any count >= 0; nothing outside the given extents is read or written: the row may be the last of a
- * mapped file. No allocation, no state, MXCSR untouched. Every level gives the bits of scalar/row.c. Buffers do not
- * overlap, except where a function says that it works in place. */
+ * mapped file. No allocation, no state, MXCSR's control bits untouched. Every level gives the bits of scalar/row.c, but
+ * where both operands of a sum or product are NaN either payload may come out. Buffers do not overlap, except where a
+ * function says that it works in place. */
 #ifndef EMBED__ROW_H
 #define EMBED__ROW_H
 

@@ -116,18 +116,19 @@ static embed_status prove_storable(embed_context *ctx, init_job *job) {
   if (job->o.kind == EMBED_INIT_TRUNCATED_NORMAL) reach = (float)fmax(fabs(job->low), fabs(job->high));
   for (int64_t j = 0; j < job->t->dim; ++j) job->scratch[j] = j % 2 ? reach : -reach;
   if (isfinite(reach) && job->t->codec->encode(ctx->kernels, job->scratch, packed, job->t->dim, job->t->group, NULL)) return EMBED_OK;
-  return embed__fail(ctx, EMBED_E_OPTION, -1, "values of this scale are past the range of %s", embed_dtype_name(job->t->dtype));
+  return embed__fail(ctx, EMBED_E_OPTION, -1, "values of this scale are past the range of %s", embed__dtype_name(job->t->dtype));
 }
 
 static embed_status init(embed_context *ctx, init_job *job) {
   EMBED__TRY(prepare(ctx, job));
   EMBED__TRY(range_of(ctx, job));
-  EMBED__TRY(embed__scratch_get(ctx, embed__workers(ctx) * job->t->dim, sizeof(float), &job->scratch));
+  if (job->end == job->o.first) return EMBED_OK;
+  EMBED__TRY(embed__scratch_matrix(ctx, embed__workers(ctx), job->t->dim, sizeof(float), &job->scratch));
   EMBED__TRY(prove_storable(ctx, job));
   job->grain = embed__max(1, (64 << 10) / job->t->dim);
   int64_t tasks = embed__ceil_div(job->end - job->o.first, job->grain);
   embed_status status = embed__run_long(ctx, tasks, init_rows, job, 0, tasks);
-  embed_table_changed(job->t);
+  embed__table_changed(job->t);
   return status;
 }
 

@@ -23,7 +23,7 @@ static void report(_Atomic int64_t *least, int64_t position) {
 
 static embed_status refuse_row(embed_context *ctx, const char *what, int64_t position, const embed_table *t) {
   return embed__fail(ctx, EMBED_E_NONFINITE, position, "%s %" PRId64 " cannot be stored as %s: a value is NaN, infinite or past the range of its scale", what, position,
-                     embed_dtype_name(t->dtype));
+                     embed__dtype_name(t->dtype));
 }
 
 typedef struct convert_job {
@@ -64,7 +64,8 @@ static embed_status convert(embed_context *ctx, const embed_table *t, embed_tabl
   (*out)->vocab = o->vocab; /* a table with rows and no valid id stays one */
   convert_job job = {.kernels = ctx->kernels, .from = t, .to = *out, .grain = rows_per_task(t->dim), .refused = INT64_MAX};
   int64_t tasks = embed__ceil_div(t->rows, job.grain);
-  EMBED__TRY(embed__scratch_get(ctx, embed__workers(ctx) * t->dim, sizeof(float), &job.scratch));
+  if (tasks == 0) return EMBED_OK;
+  EMBED__TRY(embed__scratch_matrix(ctx, embed__workers(ctx), t->dim, sizeof(float), &job.scratch));
   EMBED__TRY(embed__run_long(ctx, tasks, convert_rows, &job, 0, tasks));
   int64_t refused = atomic_load(&job.refused);
   return refused == INT64_MAX ? EMBED_OK : refuse_row(ctx, "row", refused, *out);
@@ -79,7 +80,7 @@ embed_status embed_table_convert(embed_context *ctx, const embed_table *t, const
   EMBED__TRY(embed__table_options(ctx, opts, &o));
   embed_status status = convert(ctx, t, &o, out);
   if (status != EMBED_OK) {
-    embed_table_release(*out);
+    embed__table_release(*out);
     *out = NULL;
   }
   return embed__end(ctx, status);
@@ -120,7 +121,8 @@ static void get_rows(void *arg, int64_t task, int32_t worker) {
 }
 
 static embed_status get(embed_context *ctx, get_job *job) {
-  EMBED__TRY(embed__scratch_get(ctx, embed__workers(ctx) * job->t->dim, sizeof(float), &job->scratch));
+  if (job->n == 0) return EMBED_OK;
+  EMBED__TRY(embed__scratch_matrix(ctx, embed__workers(ctx), job->t->dim, sizeof(float), &job->scratch));
   return embed__run(ctx, embed__ceil_div(job->n, job->grain), get_rows, job);
 }
 
@@ -140,6 +142,7 @@ static embed_status set(embed_context *ctx, embed_table *t, const int64_t *ids, 
                         const embed_rows_options *o) {
   float *row;
   unsigned char *packed;
+  if (n == 0) return EMBED_OK;
   EMBED__TRY(embed__scratch_get(ctx, t->dim, sizeof(float), &row));
   EMBED__TRY(embed__scratch_get(ctx, t->packed_bytes, 1, &packed));
   for (int pass = t->codec->finite_only ? 0 : 1; pass < 2; ++pass) {
@@ -170,6 +173,6 @@ embed_status embed_table_set_rows(embed_context *ctx, embed_table *t, const int6
   EMBED__TRY(embed__check_buffer(ctx, "src", src, src_dtype, n, t->dim, ld_src, &ld));
   EMBED__TRY(check_rows(ctx, t, ids, n));
   embed_status status = set(ctx, t, ids, n, src, src_dtype, ld, &o);
-  if (status == EMBED_OK && n > 0) embed_table_changed(t);
+  if (status == EMBED_OK && n > 0) embed__table_changed(t);
   return embed__end(ctx, status);
 }

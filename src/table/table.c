@@ -116,21 +116,27 @@ embed_status embed_table_borrow(embed_context *ctx, void *data, int64_t rows, in
   return borrow(ctx, data, rows, dim, opts, 0, done, arg, out);
 }
 
+embed_status embed__table_view(embed_context *ctx, const void *data, int64_t rows, int64_t dim, const embed_table_options *o, void (*done)(void *arg),
+                               void *arg, embed_table **out) {
+  *out = NULL;
+  return borrow(ctx, (void *)(uintptr_t)data, rows, dim, o, EMBED_TABLE_READ_ONLY, done, arg, out); /* never written: READ_ONLY */
+}
+
 embed_status embed_table_view(embed_context *ctx, const void *data, int64_t rows, int64_t dim, const embed_table_options *opts,
                               void (*done)(void *arg), void *arg, embed_table **out) {
   if (out) *out = NULL;
   EMBED__BEGIN(ctx);
   EMBED__NOT_NULL(ctx, out);
-  return borrow(ctx, (void *)(uintptr_t)data, rows, dim, opts, EMBED_TABLE_READ_ONLY, done, arg, out); /* never written: READ_ONLY */
+  return embed__table_view(ctx, data, rows, dim, opts, done, arg, out);
 }
 
-embed_table *embed_table_retain(const embed_table *t) {
+embed_table *embed__table_retain(const embed_table *t) {
   embed_table *shared = (embed_table *)(uintptr_t)t; /* the count is not part of what const protects */
   if (shared) embed__retain(&shared->references);
   return shared;
 }
 
-void embed_table_release(const embed_table *t) {
+void embed__table_release(const embed_table *t) {
   embed_table *last = (embed_table *)(uintptr_t)t;
   if (!last || !embed__release(&last->references)) return;
   const embed_allocator memory = last->memory;
@@ -138,6 +144,10 @@ void embed_table_release(const embed_table *t) {
   if (last->done) last->done(last->done_arg);
   embed__free(&memory, last, sizeof *last, EMBED__ALIGNMENT);
 }
+
+embed_table *embed_table_retain(const embed_table *t) { return embed__table_retain(t); }
+
+void embed_table_release(const embed_table *t) { embed__table_release(t); }
 
 int64_t embed_table_rows(const embed_table *t) { return t ? t->rows : EMBED_E_ARGUMENT; }
 int64_t embed_table_vocab(const embed_table *t) { return t ? t->vocab : EMBED_E_ARGUMENT; }
@@ -147,9 +157,11 @@ embed_dtype embed_table_dtype(const embed_table *t) { return t ? t->dtype : EMBE
 const void *embed_table_data(const embed_table *t) { return t ? t->data : NULL; }
 void *embed_table_mutable_data(embed_table *t) { return t && t->writable ? t->data : NULL; }
 
-void embed_table_changed(embed_table *t) {
+void embed__table_changed(embed_table *t) {
   if (t) atomic_fetch_add_explicit(&t->changes, 1, memory_order_release);
 }
+
+void embed_table_changed(embed_table *t) { embed__table_changed(t); }
 
 embed_status embed__check_writable(embed_context *ctx, const embed_table *t) {
   if (t->writable) return EMBED_OK;

@@ -38,8 +38,15 @@ static inline void embed__decode(const embed_context *ctx, const embed_table *t,
   t->codec->decode(ctx->kernels, embed__row(t, row), out, t->dim, t->group, scale);
 }
 
+/* What the public calls of these names do; the other folders use these. NULL is fine. */
+embed_table *embed__table_retain(const embed_table *t);
+void embed__table_release(const embed_table *t);
+void embed__table_changed(embed_table *t);
 /* An owned table whose rows are not written yet. For convert and the readers. */
 embed_status embed__table_new(embed_context *ctx, int64_t rows, int64_t dim, const embed_table_options *o, embed_table **out);
+/* embed_table_view's work; o->size is set. For tables in mapped files. */
+embed_status embed__table_view(embed_context *ctx, const void *data, int64_t rows, int64_t dim, const embed_table_options *o, void (*done)(void *arg),
+                               void *arg, embed_table **out);
 /* Options copied and checked; dtype's default is what the caller gives. */
 embed_status embed__table_options(embed_context *ctx, const embed_table_options *given, embed_table_options *o);
 /* E_READ_ONLY unless t may be written. */

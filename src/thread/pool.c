@@ -130,16 +130,20 @@ embed_status embed_pool_create(int32_t threads, embed_pool **out) {
   return EMBED_OK;
 }
 
-embed_pool *embed_pool_retain(embed_pool *pool) {
+embed_pool *embed__pool_retain(embed_pool *pool) {
   if (pool) embed__retain(&pool->references);
   return pool;
 }
 
-void embed_pool_release(embed_pool *pool) {
+void embed__pool_release(embed_pool *pool) {
   if (!pool || !embed__release(&pool->references)) return;
   if (pool->pid == (int64_t)getpid()) destroy(pool);
   else embed__free(&embed__default_allocator, pool, pool_bytes(pool->threads), EMBED__ALIGNMENT); /* a forked child: no threads to join */
 }
+
+embed_pool *embed_pool_retain(embed_pool *pool) { return embed__pool_retain(pool); }
+
+void embed_pool_release(embed_pool *pool) { embed__pool_release(pool); }
 
 int64_t embed__pool_pid(const embed_pool *pool) { return pool->pid; }
 

@@ -17,6 +17,11 @@ embed_status embed__run(embed_context *ctx, int64_t n, embed_task *task, void *j
  * the whole call, of which these n are a part (done = 0, total = n when they are all). */
 embed_status embed__run_long(embed_context *ctx, int64_t n, embed_task *task, void *job, int64_t done, int64_t total);
 
+embed_pool *embed__pool_retain(embed_pool *pool); /* NULL is fine in both */
+void embed__pool_release(embed_pool *pool);
+/* For long work that is one step after another: looks at cancel and tells progress. */
+embed_status embed__pause(embed_context *ctx, int64_t done, int64_t total);
+
 /* The process that made the pool's threads. */
 int64_t embed__pool_pid(const embed_pool *pool);
 

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* embed info FILE: format, table, head and how they were found. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "json.h"
+#include "progress.h"
+#include "session.h"
+#include "text.h"
+
+typedef struct facts {
+  embed_tensor_info table, head; /* size 0 = the file has none */
+  int tied;
+  int64_t table_bytes;
+  embed_conventions conventions;
+} facts;
+
+static int learn(cli_session *s, facts *f) {
+  int64_t table = -1, head = -1;
+  *f = (facts){.conventions.size = sizeof f->conventions};
+  if (embed_file_role(s->ctx, s->file, EMBED_ROLE_TOKEN, &table) != EMBED_OK) return cli_library_fail(s);
+  if (embed_file_role(s->ctx, s->file, EMBED_ROLE_HEAD, &head) != EMBED_OK) return cli_library_fail(s);
+  if (embed_file_conventions(s->ctx, s->file, &f->conventions) != EMBED_OK) return cli_library_fail(s);
+  if (table >= 0) {
+    f->table.size = sizeof f->table;
+    if (embed_file_tensor(s->ctx, s->file, table, &f->table) != EMBED_OK) return cli_library_fail(s);
+    if (cli_session_table(s)) return CLI_FAILED;
+    if (__builtin_mul_overflow(embed_table_rows(s->table), embed_table_row_bytes(s->table), &f->table_bytes))
+      return cli_fail(s->path, "the table's bytes cannot be counted");
+  }
+  if (head >= 0) {
+    f->head.size = sizeof f->head;
+    if (embed_file_tensor(s->ctx, s->file, head, &f->head) != EMBED_OK) return cli_library_fail(s);
+    f->tied = head == table;
+  }
+  return CLI_DONE;
+}
+
+static const char *dtype_name(const embed_tensor_info *tensor) {
+  const char *name = embed_dtype_name(tensor->dtype);
+  return name ? name : tensor->stored;
+}
+
+static void notes_json(cli_json *j, const char *notes) {
+  cli_json_open(j, '[');
+  while (*notes) {
+    size_t bytes = strcspn(notes, "\n");
+    if (bytes) cli_json_bytes(j, notes, (int64_t)bytes);
+    notes += bytes + (notes[bytes] == '\n');
+  }
+  cli_json_close(j, ']');
+}
+
+static void table_json(cli_json *j, const cli_session *s, const facts *f) {
+  if (!f->table.size) {
+    cli_json_null(j);
+    return;
+  }
+  cli_json_open(j, '{');
+  cli_json_key(j, "name"), cli_json_text(j, f->table.name);
+  cli_json_key(j, "dtype"), cli_json_text(j, embed_dtype_name(embed_table_dtype(s->table)));
+  cli_json_key(j, "rows"), cli_json_integer(j, embed_table_rows(s->table));
+  cli_json_key(j, "vocab"), cli_json_integer(j, embed_table_vocab(s->table));
+  cli_json_key(j, "dim"), cli_json_integer(j, embed_table_dim(s->table));
+  cli_json_key(j, "bytes"), cli_json_integer(j, f->table_bytes);
+  cli_json_close(j, '}');
+}
+
+static void head_json(cli_json *j, const facts *f) {
+  if (!f->head.size) {
+    cli_json_null(j);
+    return;
+  }
+  cli_json_open(j, '{');
+  cli_json_key(j, "name"), cli_json_text(j, f->head.name);
+  cli_json_key(j, "tied"), cli_json_bool(j, f->tied);
+  cli_json_key(j, "dtype"), cli_json_text(j, dtype_name(&f->head));
+  cli_json_close(j, '}');
+}
+
+static void print_json(const cli_session *s, const facts *f) {
+  cli_json j = {0};
+  cli_json_open(&j, '{');
+  cli_json_key(&j, "format"), cli_json_text(&j, embed_file_format(s->file));
+  cli_json_key(&j, "tensors"), cli_json_integer(&j, embed_file_count(s->file));
+  cli_json_key(&j, "table"), table_json(&j, s, f);
+  cli_json_key(&j, "head"), head_json(&j, f);
+  cli_json_key(&j, "notes"), notes_json(&j, embed_file_notes(s->file));
+  cli_json_close(&j, '}');
+  cli_json_end();
+}
+
+static void line(const char *label, const char *text) {
+  printf("%-9s", label);
+  cli_print_text(stdout, text, strlen(text));
+}
+
+static void print_scales(const embed_conventions *c) {
+  if (c->lookup_scale != 0 && c->lookup_scale != 1) printf("%-9slookups are scaled by %.9g\n", "scale", (double)c->lookup_scale);
+  if (c->logit_scale != 0 && c->logit_scale != 1) printf("%-9slogits are scaled by %.9g\n", "scale", (double)c->logit_scale);
+  if (c->logit_softcap != 0) printf("%-9slogits are soft-capped at %.9g\n", "soft-cap", (double)c->logit_softcap);
+}
+
+static void print_facts(const cli_session *s, const facts *f) {
+  line("file", s->path), putchar('\n');
+  line("format", embed_file_format(s->file)), putchar('\n');
+  printf("%-9s%" PRId64 "\n", "tensors", embed_file_count(s->file));
+  if (f->table.size) {
+    line("table", f->table.name);
+    printf("  %s  %" PRId64 " rows x %" PRId64, embed_dtype_name(embed_table_dtype(s->table)), embed_table_rows(s->table), embed_table_dim(s->table));
+    if (embed_table_vocab(s->table) != embed_table_rows(s->table)) printf(", %" PRId64 " of them valid ids", embed_table_vocab(s->table));
+    printf("  %" PRId64 " bytes\n", f->table_bytes);
+  } else {
+    line("table", "none"), putchar('\n');
+  }
+  line("head", f->head.size ? f->head.name : "none");
+  if (f->head.size) printf("  %s  %s", dtype_name(&f->head), f->tied ? "tied: the table itself" : "untied");
+  putchar('\n');
+  print_scales(&f->conventions);
+  const char *label = "notes";
+  for (const char *notes = embed_file_notes(s->file); *notes; label = "") {
+    size_t bytes = strcspn(notes, "\n");
+    printf("%-9s", label);
+    cli_print_text(stdout, notes, bytes);
+    putchar('\n');
+    notes += bytes + (notes[bytes] == '\n');
+  }
+}
+
+int cli_info(const cli_options *o) {
+  cli_session s;
+  facts f;
+  int status = cli_session_open(&s, o);
+  if (!status) status = learn(&s, &f);
+  if (!status) {
+    cli_progress_end();
+    if (o->json) {
+      print_json(&s, &f);
+    } else {
+      print_facts(&s, &f);
+    }
+  }
+  cli_session_close(&s);
+  return status;
+}

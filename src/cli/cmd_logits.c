@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* embed logits FILE --hidden H.npy --npy OUT: [n, vocab] logits, a block of hidden states at a time. */
+#include <stdlib.h>
+
+#include "hidden.h"
+#include "npy_out.h"
+#include "progress.h"
+
+enum { BLOCK_BYTES = 1 << 26 };
+
+static int write_logits(cli_session *s, cli_npy *out, const float *hidden, int64_t n) {
+  int64_t vocab = embed_head_vocab(s->head), dim = embed_head_dim(s->head), most = vocab > 0 && vocab < BLOCK_BYTES / 4 ? BLOCK_BYTES / 4 / vocab : 1;
+  if (most > n) most = n;
+  float *logits = cli_array(s, most, vocab, sizeof *logits);
+  int status = logits ? CLI_DONE : CLI_FAILED;
+  for (int64_t i = 0, rows; !status && i < n; i += rows) {
+    rows = n - i < most ? n - i : most;
+    cli_progress_step(i, n);
+    if (embed_logits(s->ctx, s->head, hidden + i * dim, EMBED_F32, rows, 0, logits, 0, NULL) != EMBED_OK) status = cli_library_fail(s);
+    if (!status) status = cli_npy_write(out, logits, rows * vocab);
+  }
+  free(logits);
+  return status;
+}
+
+int cli_logits(const cli_options *o) {
+  cli_session s;
+  cli_npy out;
+  float *hidden = NULL;
+  int64_t n = 0;
+  if (!o->hidden) return cli_usage("logits", "--hidden is missing");
+  if (!o->npy) return cli_usage("logits", "--npy is missing");
+  int status = cli_session_open(&s, o);
+  if (!status) status = cli_session_head(&s, NULL);
+  if (!status) status = cli_hidden_read(&s, o->hidden, &hidden, &n);
+  if (!status) status = cli_npy_open(&out, o->npy, n, embed_head_vocab(s.head), (const char *const[]){s.path, o->hidden}, 2);
+  if (!status) {
+    status = write_logits(&s, &out, hidden, n);
+    if (status) {
+      cli_npy_drop(&out);
+    } else {
+      status = cli_npy_close(&out);
+    }
+  }
+  free(hidden);
+  cli_session_close(&s);
+  return status;
+}

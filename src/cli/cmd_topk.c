@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* embed topk FILE --hidden H.npy: the best tokens of each hidden state. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "hidden.h"
+#include "progress.h"
+#include "ranking.h"
+
+typedef struct answer {
+  int32_t *ids, *counts;
+  float *logits, *logsumexp;
+} answer;
+
+static void print_json(const cli_session *s, const answer *a, int64_t n, int32_t k) {
+  cli_json j = {0};
+  cli_json_open(&j, '[');
+  for (int64_t i = 0; i < n; ++i) {
+    cli_json_open(&j, '{');
+    cli_json_key(&j, "logsumexp"), cli_json_float(&j, a->logsumexp[i]);
+    cli_json_key(&j, "top"), cli_ranking_json(&j, s, a->ids + i * k, a->logits + i * k, a->counts[i], "logit");
+    cli_json_close(&j, '}');
+  }
+  cli_json_close(&j, ']');
+  cli_json_end();
+}
+
+static void print_rows(const cli_session *s, const answer *a, int64_t n, int32_t k) {
+  for (int64_t i = 0; i < n; ++i) {
+    printf("%shidden state %" PRId64 ", logsumexp %.6f\n", i ? "\n" : "", i, (double)a->logsumexp[i]);
+    cli_ranking_print(s, a->ids + i * k, a->logits + i * k, a->counts[i], "logit");
+  }
+}
+
+static int answer_rows(cli_session *s, const cli_options *o, const float *hidden, int64_t n) {
+  int64_t vocab = embed_head_vocab(s->head);
+  int32_t k = o->k < vocab ? o->k : (int32_t)vocab;
+  answer a = {.ids = cli_array(s, n, k, sizeof *a.ids)};
+  if (a.ids) a.logits = cli_array(s, n, k, sizeof *a.logits);
+  if (a.logits) a.logsumexp = cli_array(s, n, 1, sizeof *a.logsumexp);
+  if (a.logsumexp) a.counts = cli_array(s, n, 1, sizeof *a.counts);
+  int status = a.counts ? CLI_DONE : CLI_FAILED;
+  if (!status && n > 0 && embed_topk(s->ctx, s->head, hidden, EMBED_F32, n, 0, k, a.ids, a.logits, a.logsumexp, a.counts, NULL) != EMBED_OK)
+    status = cli_library_fail(s);
+  if (!status) {
+    cli_progress_end();
+    if (o->json) {
+      print_json(s, &a, n, k);
+    } else {
+      print_rows(s, &a, n, k);
+    }
+  }
+  free(a.ids), free(a.logits), free(a.logsumexp), free(a.counts);
+  return status;
+}
+
+int cli_topk(const cli_options *o) {
+  cli_session s;
+  float *hidden = NULL;
+  int64_t n = 0;
+  if (!o->hidden) return cli_usage("topk", "--hidden is missing");
+  int status = cli_session_open(&s, o);
+  if (!status) status = cli_session_head(&s, NULL);
+  if (!status) status = cli_hidden_read(&s, o->hidden, &hidden, &n);
+  if (!status) status = answer_rows(&s, o, hidden, n);
+  free(hidden);
+  cli_session_close(&s);
+  return status;
+}

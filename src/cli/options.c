@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "options.h"
+
+#include <getopt.h>
+#include <string.h>
+
+#include "cli.h"
+#include "numbers.h"
+
+enum { OPERAND = 1, IDS = 256, NPY, HIDDEN, JSON, THREADS, VERSION };
+
+static const struct option long_options[] = {
+    {"ids", required_argument, NULL, IDS},         {"npy", required_argument, NULL, NPY}, {"hidden", required_argument, NULL, HIDDEN},
+    {"json", no_argument, NULL, JSON},             {"help", no_argument, NULL, 'h'},      {"version", no_argument, NULL, VERSION},
+    {"threads", required_argument, NULL, THREADS}, {NULL, 0, NULL, 0},
+};
+
+static int add_operand(cli_options *o, const char *operand) {
+  if (!o->command) {
+    o->command = operand;
+    return CLI_DONE;
+  }
+  if (o->operand_count == CLI_MOST_OPERANDS) return cli_usage(o->command, "\"%s\" is one operand too many", operand);
+  o->operands[o->operand_count++] = operand;
+  return CLI_DONE;
+}
+
+static int read_count(const cli_options *o, const char *option, const char *text, int64_t most, int32_t *out) {
+  int64_t value;
+  if (!cli_parse_number(text, strlen(text), &value) || value < 1 || value > most)
+    return cli_usage(o->command, "%s takes a number from 1 to %lld, not \"%s\"", option, (long long)most, text);
+  *out = (int32_t)value;
+  return CLI_DONE;
+}
+
+static int not_understood(const cli_options *o, const char *word) {
+  if (optopt > 0 && optopt < IDS && strncmp(word, "--", 2) != 0) return cli_usage(o->command, "there is no option -%c", optopt);
+  if (optopt > 0) return cli_usage(o->command, "\"%s\": the option takes no value", word);
+  return cli_usage(o->command, "there is no option %s", word);
+}
+
+static int take(cli_options *o, int option, const char *word) {
+  switch (option) {
+    case OPERAND: return add_operand(o, optarg);
+    case IDS: o->ids = optarg, o->given |= CLI_IDS; return CLI_DONE;
+    case NPY: o->npy = optarg, o->given |= CLI_NPY; return CLI_DONE;
+    case HIDDEN: o->hidden = optarg, o->given |= CLI_HIDDEN; return CLI_DONE;
+    case JSON: o->json = 1; return CLI_DONE;
+    case VERSION: o->version = 1; return CLI_DONE;
+    case THREADS: return read_count(o, "--threads", optarg, 1024, &o->threads);
+    case 'h': o->help = 1; return CLI_DONE;
+    case 'k': o->given |= CLI_K; return read_count(o, "-k", optarg, INT32_MAX, &o->k);
+    case ':': return cli_usage(o->command, "%s needs a value", word);
+    default: return not_understood(o, word);
+  }
+}
+
+int cli_options_read(int argc, char **argv, cli_options *out) {
+  *out = (cli_options){.k = 10};
+  opterr = 0;
+  int option, status = CLI_DONE;
+  /* '-': operands come in their order, between options too, whatever POSIXLY_CORRECT says. */
+  while (status == CLI_DONE && (option = getopt_long(argc, argv, "-:hk:", long_options, NULL)) != -1)
+    status = take(out, option, argv[optind > 0 ? optind - 1 : 0]);
+  for (; status == CLI_DONE && optind < argc; ++optind) status = add_operand(out, argv[optind]); /* behind "--" */
+  return status;
+}

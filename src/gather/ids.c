@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "gather/ids.h"
+
+#include <inttypes.h>
+
+#include "core/error.h"
+
+/* Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014: the output function of seed id. */
+static uint64_t splitmix64(uint64_t x) {
+  x += 0x9E3779B97F4A7C15u;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
+}
+
+int64_t embed__replaced_row(const embed__id_policy *p, int64_t id) {
+  switch (p->oov) {
+    case EMBED_OOV_UNK: return p->unk_id;
+    case EMBED_OOV_CLAMP: return id < 0 ? 0 : p->vocab - 1;
+    case EMBED_OOV_HASH: return (int64_t)(splitmix64((uint64_t)id) % (uint64_t)p->vocab);
+    default: return EMBED__ROW_ZERO;
+  }
+}
+
+embed_status embed__check_policy(embed_context *ctx, const embed_table *t, bool padding, embed_oov_policy oov, int64_t unk_id, int64_t padding_id,
+                                 embed__id_policy *out) {
+  if (oov < EMBED_OOV_ERROR || oov > EMBED_OOV_HASH) return embed__fail(ctx, EMBED_E_OPTION, -1, "%d is no embed_oov_policy", oov);
+  if (oov == EMBED_OOV_UNK && (unk_id < 0 || unk_id >= t->vocab))
+    return embed__fail(ctx, EMBED_E_OPTION, -1, "unk_id %" PRId64 " is outside the vocabulary of %" PRId64 " rows", unk_id, t->vocab);
+  *out = (embed__id_policy){.vocab = t->vocab, .unk_id = unk_id, .padding_id = padding_id, .oov = oov, .padding = padding};
+  return EMBED_OK;
+}
+
+static bool is_outside(const embed__id_policy *p, int64_t id) {
+  return ((uint64_t)id >= (uint64_t)p->vocab) & !(p->padding & (id == p->padding_id));
+}
+
+/* One pass without a branch on the ids; only a list that fails is searched for the place. */
+embed_status embed__check_ids(embed_context *ctx, const embed__ids *ids, const embed__id_policy *p, int64_t *replaced) {
+  int64_t outside = 0, position = 0;
+  if (ids->n > 0 && !ids->at) return embed__null(ctx, "ids");
+  for (int64_t i = 0; i < ids->n; ++i) outside += is_outside(p, embed__id_at(ids, i));
+  *replaced = outside;
+  bool nowhere = p->vocab == 0 && (p->oov == EMBED_OOV_CLAMP || p->oov == EMBED_OOV_HASH);
+  if (outside == 0 || (p->oov != EMBED_OOV_ERROR && !nowhere)) return EMBED_OK;
+  while (!is_outside(p, embed__id_at(ids, position))) ++position;
+  return embed__fail(ctx, EMBED_E_ID, position, "id %" PRId64 " at position %" PRId64 " is outside the vocabulary of %" PRId64 " rows",
+                     embed__id_at(ids, position), position, p->vocab);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Making, sharing and describing heads, and what all their calls check. */
+#include "head/head.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/checked.h"
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/options.h"
+
+static size_t bias_bytes(const embed_table *t) { return (size_t)t->vocab * sizeof(float); }
+
+embed_status embed__head_new(embed_context *ctx, const embed_table *t, const float *bias, const embed_head_options *o, embed_head **out) {
+  *out = NULL;
+  if (t->vocab > INT32_MAX) return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "a head over %" PRId64 " ids: logits have 32-bit ids", t->vocab);
+  if (!isfinite(o->logit_scale)) return embed__fail(ctx, EMBED_E_OPTION, -1, "logit_scale is not finite");
+  if (!isfinite(o->logit_softcap) || o->logit_softcap < 0) return embed__fail(ctx, EMBED_E_OPTION, -1, "logit_softcap must be 0 or a positive number");
+  embed_head *h = embed__new(&ctx->memory, sizeof *h);
+  if (!h) return embed__out_of_memory(ctx, (int64_t)sizeof *h);
+  h->references = 1;
+  h->memory = ctx->memory;
+  h->scale = o->logit_scale != 0 ? o->logit_scale : 1.0f;
+  h->softcap = o->logit_softcap;
+  h->flags = o->flags & EMBED_HEAD_BLAS;
+  if (bias) {
+    h->bias = embed__allocate(&h->memory, bias_bytes(t), EMBED__ALIGNMENT);
+    if (!h->bias) {
+      embed__free(&h->memory, h, sizeof *h, EMBED__ALIGNMENT);
+      return embed__out_of_memory(ctx, (int64_t)bias_bytes(t));
+    }
+    memcpy(h->bias, bias, bias_bytes(t));
+  }
+  embed__table_retain(t);
+  h->table = t;
+  *out = h;
+  return EMBED_OK;
+}
+
+embed_status embed_head_create(embed_context *ctx, const embed_table *t, const float *bias, const embed_head_options *opts, embed_head **out) {
+  embed_head_options o;
+  const uint32_t later = EMBED_HEAD_PREPARE | EMBED_HEAD_SKETCH, of_files = EMBED_HEAD_REQUIRE_TIED | EMBED_HEAD_REQUIRE_UNTIED | EMBED_HEAD_RAW;
+  if (out) *out = NULL;
+  EMBED__BEGIN(ctx);
+  EMBED__NOT_NULL(ctx, t);
+  EMBED__NOT_NULL(ctx, out);
+  EMBED__TRY(embed__options(ctx, "embed_head_options", opts, EMBED_HEAD_BLAS | later | of_files, &o, sizeof o));
+  if (o.flags & later) return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "prepared and sketched heads are not in this version");
+  if (o.flags & of_files) return embed__fail(ctx, EMBED_E_OPTION, -1, "EMBED_HEAD_REQUIRE_* and RAW are for embed_file_head: this head is the table it is given");
+  return embed__head_new(ctx, t, bias, &o, out);
+}
+
+embed_head *embed_head_retain(const embed_head *h) {
+  embed_head *shared = (embed_head *)(uintptr_t)h;
+  if (shared) embed__retain(&shared->references);
+  return shared;
+}
+
+void embed_head_release(const embed_head *h) {
+  embed_head *last = (embed_head *)(uintptr_t)h;
+  if (!last || !embed__release(&last->references)) return;
+  const embed_allocator memory = last->memory;
+  if (last->bias) embed__free(&memory, last->bias, bias_bytes(last->table), EMBED__ALIGNMENT);
+  embed__table_release(last->table);
+  embed__free(&memory, last, sizeof *last, EMBED__ALIGNMENT);
+}
+
+const embed_table *embed_head_table(const embed_head *h) { return h ? h->table : NULL; }
+
+int32_t embed_head_is_tied(const embed_head *h, const embed_table *t) {
+  if (!h || !t) return 0;
+  const embed_table *own = h->table;
+  bool same_rows = own->data == t->data && own->row_bytes == t->row_bytes && own->dtype == t->dtype && own->group == t->group && own->dim == t->dim;
+  return own == t || (same_rows && own->data != NULL);
+}
+
+int64_t embed_head_vocab(const embed_head *h) { return h ? h->table->vocab : EMBED_E_ARGUMENT; }
+int64_t embed_head_dim(const embed_head *h) { return h ? h->table->dim : EMBED_E_ARGUMENT; }
+
+embed_status embed_head_describe(embed_context *ctx, const embed_head *h, embed_head_info *out) {
+  EMBED__BEGIN(ctx);
+  EMBED__NOT_NULL(ctx, h);
+  const embed_table *t = h->table;
+  embed_head_info info = {.vocab = t->vocab, .dim = t->dim, .table_bytes = t->vocab * t->row_bytes, .logit_scale = h->scale, .logit_softcap = h->softcap};
+  if (h->bias) info.extra_bytes = (int64_t)bias_bytes(t);
+  return embed__output(ctx, "embed_head_info", out, &info, sizeof info);
+}
+
+static void softcap(float cap, float *z, int64_t n) {
+  for (int64_t c = 0; c < n; ++c) z[c] = cap * tanhf(z[c] / cap);
+}
+
+void embed__finish_logits(const embed_head *h, float *z, int64_t ldz, int64_t rows, int64_t column, int64_t columns) {
+  for (int64_t i = 0; i < rows; ++i) {
+    float *row = z + i * ldz;
+    if (h->bias)
+      for (int64_t c = 0; c < columns; ++c) row[c] += h->bias[column + c];
+    if (h->scale != 1.0f)
+      for (int64_t c = 0; c < columns; ++c) row[c] *= h->scale;
+    if (h->softcap > 0) softcap(h->softcap, row, columns);
+  }
+}
+
+embed_status embed__head_sweep(embed_context *ctx, const embed_head *h, const void *hidden, embed_dtype hidden_dtype, int64_t n, int64_t ld_hidden,
+                               const embed_sweep_options *opts, embed_sweep_options *o, embed__sweep *s) {
+  EMBED__NOT_NULL(ctx, h);
+  EMBED__TRY(embed__options(ctx, "embed_sweep_options", opts, EMBED_SWEEP_PROCESSED, o, sizeof *o));
+  if (o->nan < EMBED_NAN_MAX || o->nan > EMBED_NAN_IGNORE) return embed__fail(ctx, EMBED_E_OPTION, -1, "%d is no embed_nan_policy", o->nan);
+  if (o->activation != EMBED_F32) return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "rounded activations (dtype %d) are not in this version: 0 is exact", o->activation);
+  memset(s, 0, sizeof *s);
+  EMBED__TRY(embed__check_buffer(ctx, "hidden", hidden, hidden_dtype, n, h->table->dim, ld_hidden, &s->ldx));
+  s->table = h->table;
+  s->x = hidden;
+  s->x_dtype = hidden_dtype;
+  s->n = n;
+  s->force_blas = h->flags & EMBED_HEAD_BLAS;
+  return EMBED_OK;
+}
+
+bool embed__apply_nan_policy(embed_nan_policy policy, float *z, int64_t n) {
+  if (policy == EMBED_NAN_MAX) return false;
+  for (int64_t c = 0; c < n; ++c) {
+    if (!isnan(z[c])) continue;
+    if (policy == EMBED_NAN_ERROR) return true;
+    z[c] = -INFINITY;
+  }
+  return false;
+}
+
+void embed__note_row(_Atomic int64_t *least, int64_t row) {
+  int64_t known = atomic_load(least);
+  while (row < known && !atomic_compare_exchange_weak(least, &known, row)) {
+  }
+}

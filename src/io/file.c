@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The handle of an opened file: its life, its notes, its tokens. */
+#include "io/file.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/checked.h"
+#include "core/memory.h"
+#include "io/format.h"
+#include "io/text.h"
+
+/* A string and its link in the list of those that go with the file. */
+struct embed__kept {
+  struct embed__kept *next;
+  size_t bytes; /* of this object */
+  char text[];
+};
+
+static void set_label(embed_file *f, const char *path) {
+  size_t bytes = strlen(path);
+  embed__text label = embed__text_in(f->label, sizeof f->label);
+  if (bytes > EMBED__LABEL) {
+    embed__text_add(&label, "...");
+    path += bytes - EMBED__LABEL;
+  }
+  embed__text_add(&label, path);
+}
+
+embed_status embed__file_open(embed_context *ctx, const char *path, const embed_file_options *o, embed_file **out) {
+  embed_file *f = embed__new(&ctx->memory, sizeof *f);
+  *out = NULL;
+  if (!f) return embed__out_of_memory(ctx, (int64_t)sizeof *f);
+  f->references = 1;
+  f->memory = ctx->memory;
+  for (int i = 0; i < EMBED__ROLES; ++i) f->roles[i] = -1;
+  set_label(f, path);
+  embed_status status = embed__map_open(ctx, path, f->label, o->flags, &f->map);
+  if (status == EMBED_OK) status = embed__format_choose(ctx, f, o->format);
+  if (status == EMBED_OK) status = f->format->open(ctx, f, o);
+  if (status != EMBED_OK) embed__file_release(f);
+  else *out = f;
+  return status;
+}
+
+embed_file *embed__file_retain(const embed_file *f) {
+  embed_file *shared = (embed_file *)(uintptr_t)f; /* the count is not part of what const protects */
+  if (shared) embed__retain(&shared->references);
+  return shared;
+}
+
+void embed__file_release(const embed_file *f) {
+  embed_file *last = (embed_file *)(uintptr_t)f;
+  if (!last || !embed__release(&last->references)) return;
+  const embed_allocator memory = last->memory;
+  for (int64_t i = 0; i < last->tensor_count; ++i) embed__table_release(last->tensors[i].table);
+  embed__free(&memory, last->tensors, (size_t)last->tensor_count * sizeof *last->tensors, EMBED__ALIGNMENT);
+  while (last->kept) {
+    struct embed__kept *first = last->kept;
+    last->kept = first->next;
+    embed__free(&memory, first, first->bytes, EMBED__ALIGNMENT);
+  }
+  embed__free(&memory, last->notes, last->notes_bytes, EMBED__ALIGNMENT);
+  embed__tokens_free(last->tokens);
+  embed__map_close(&memory, &last->map);
+  embed__free(&memory, last, sizeof *last, EMBED__ALIGNMENT);
+}
+
+embed_status embed__file_tensors(embed_context *ctx, embed_file *f, int64_t count) {
+  int64_t bytes;
+  if (!embed__mul(count, (int64_t)sizeof *f->tensors, &bytes)) return embed__out_of_memory(ctx, bytes);
+  f->tensors = embed__new(&ctx->memory, (size_t)bytes);
+  if (!f->tensors) return embed__out_of_memory(ctx, bytes);
+  f->tensor_count = count;
+  return EMBED_OK;
+}
+
+embed_status embed__file_note(embed_context *ctx, embed_file *f, int64_t number, const char *what) {
+  enum { NUMBER = 24 }; /* digits, sign, blank, newline */
+  size_t bytes = f->notes_bytes + NUMBER + strlen(what) + 1;
+  char *notes = embed__allocate(&ctx->memory, bytes, EMBED__ALIGNMENT);
+  if (!notes) return embed__out_of_memory(ctx, (int64_t)bytes);
+  embed__text t = embed__text_in(notes, bytes);
+  if (f->notes) {
+    embed__text_add(&t, f->notes);
+    embed__text_add(&t, "\n");
+  }
+  embed__text_number(&t, number);
+  embed__text_add(&t, " ");
+  embed__text_add(&t, what);
+  embed__free(&ctx->memory, f->notes, f->notes_bytes, EMBED__ALIGNMENT);
+  f->notes = notes;
+  f->notes_bytes = bytes;
+  return EMBED_OK;
+}
+
+embed_status embed__file_keep(embed_context *ctx, embed_file *f, const void *s, int64_t bytes, const char **out) {
+  size_t whole = sizeof(struct embed__kept) + (size_t)bytes + 1;
+  struct embed__kept *kept = embed__allocate(&ctx->memory, whole, EMBED__ALIGNMENT);
+  if (!kept) return embed__out_of_memory(ctx, (int64_t)whole);
+  kept->next = f->kept;
+  kept->bytes = whole;
+  memcpy(kept->text, s, (size_t)bytes);
+  kept->text[bytes] = '\0';
+  f->kept = kept;
+  *out = kept->text;
+  return EMBED_OK;
+}
+
+int64_t embed__header_limit(const embed_file_options *o) { return o->max_header ? o->max_header : 100000000; }
+
+embed_file *embed_file_retain(const embed_file *f) { return embed__file_retain(f); }
+
+void embed_file_release(const embed_file *f) { embed__file_release(f); }
+
+const char *embed_file_format(const embed_file *f) { return f ? f->format->name : NULL; }
+
+const char *embed_file_notes(const embed_file *f) { return !f ? NULL : f->notes ? f->notes : ""; }
+
+const char *embed_file_token(const embed_file *f, int64_t id, int64_t *bytes) {
+  int64_t ignored;
+  if (!bytes) bytes = &ignored;
+  *bytes = 0;
+  return f && f->tokens ? embed__tokens_get(f->tokens, id, bytes) : NULL;
+}
+
+embed_status embed_file_token_id(embed_context *ctx, const embed_file *f, const char *token, int64_t bytes, int64_t *id) {
+  EMBED__BEGIN(ctx);
+  EMBED__NOT_NULL(ctx, f);
+  EMBED__NOT_NULL(ctx, id);
+  if (bytes < 0) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "token has %" PRId64 " bytes", bytes);
+  if (bytes > 0) EMBED__NOT_NULL(ctx, token);
+  if (!f->tokens) return embed__fail(ctx, EMBED_E_NOT_FOUND, -1, "%s: a file of format %s names no tokens", f->label, f->format->name);
+  int64_t found = embed__tokens_find(f->tokens, token, bytes);
+  if (found < 0) return embed__fail(ctx, EMBED_E_NOT_FOUND, -1, "%s: no row has the token \"%.*s\"", f->label, (int)embed__min(bytes, 64), bytes ? token : "");
+  *id = found;
+  return EMBED_OK;
+}
+
+embed_status embed_file_metadata(embed_context *ctx, const embed_file *f, int64_t i, const char **key, const char **value, int64_t *value_bytes) {
+  EMBED__BEGIN(ctx);
+  EMBED__NOT_NULL(ctx, f);
+  EMBED__NOT_NULL(ctx, key);
+  EMBED__NOT_NULL(ctx, value);
+  EMBED__NOT_NULL(ctx, value_bytes);
+  return embed__fail(ctx, EMBED_E_NOT_FOUND, -1, "%s: there is no metadata %" PRId64 ": a file of format %s holds none", f->label, i, f->format->name);
+}

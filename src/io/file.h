@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An opened and proved file. Formats fill it while it is opened; from then on nothing in it changes. */
+#ifndef EMBED__FILE_H
+#define EMBED__FILE_H
+
+#include <embed/io.h>
+
+#include "core/refcount.h"
+#include "io/map.h"
+#include "table/table.h"
+#include "vocab/tokens.h"
+
+enum { EMBED__RANKS = 8, EMBED__ROLES = EMBED_ROLE_NORM_BIAS + 1, EMBED__LABEL = 200 };
+
+typedef struct embed__format embed__format; /* io/format.h */
+
+typedef struct embed__tensor {
+  const char *name, *stored; /* literals, or kept by the file */
+  int64_t shape[EMBED__RANKS];
+  int64_t offset; /* of the first element in the file, -1 = its numbers are not one block there */
+  int64_t bytes;  /* of its elements */
+  int32_t rank;
+  embed_dtype dtype;  /* EMBED_DTYPE_NONE = no table type */
+  const char *hint;   /* with EMBED_DTYPE_NONE: what to say of it, or NULL */
+  bool column_major;  /* the first extent varies fastest */
+  bool swapped;       /* elements in the other byte order than this machine's */
+  embed_table *table; /* made when the file was opened; NULL = made from the file's bytes on demand */
+} embed__tensor;
+
+struct embed_file {
+  embed__refcount references;
+  embed_allocator memory;
+  const embed__format *format;
+  embed__map map;
+  embed__tensor *tensors;
+  int64_t tensor_count;
+  embed__tokens *tokens;         /* NULL = the file names no tokens */
+  int64_t roles[EMBED__ROLES];   /* a tensor each, -1 = none */
+  char *notes;                   /* NULL = none */
+  size_t notes_bytes;            /* with the NUL */
+  struct embed__kept *kept;      /* strings, see embed__file_keep */
+  char label[EMBED__LABEL + 4];  /* the path in messages; of a long one, its end */
+};
+
+/* Maps the file, finds its format and lets it prove everything. o is a checked copy. */
+embed_status embed__file_open(embed_context *ctx, const char *path, const embed_file_options *o, embed_file **out);
+embed_file *embed__file_retain(const embed_file *f); /* NULL is fine in both */
+void embed__file_release(const embed_file *f);
+/* *out: the table of tensor i, -1 = of the token table. */
+embed_status embed__file_table(embed_context *ctx, const embed_file *f, int64_t i, embed_table **out);
+/* The table that tensor i would give: [n] is one row. False: neither rank 1 nor rank 2. */
+bool embed__tensor_extents(const embed__tensor *tensor, int64_t *rows, int64_t *dim);
+
+/* For the formats. */
+embed_status embed__file_tensors(embed_context *ctx, embed_file *f, int64_t count); /* once: zeroed tensors */
+/* A line of the notes that starts with a number: "3 tokens are empty". */
+embed_status embed__file_note(embed_context *ctx, embed_file *f, int64_t number, const char *what);
+/* A copy of s[0 .. bytes) with a NUL behind it that lives as long as the file. */
+embed_status embed__file_keep(embed_context *ctx, embed_file *f, const void *s, int64_t bytes, const char **out);
+int64_t embed__header_limit(const embed_file_options *o); /* bytes */
+
+/* Files may start a number at any byte, and machines of either byte order read them. */
+static inline uint32_t embed__le32(const unsigned char *p) {
+  return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+static inline uint16_t embed__le16(const unsigned char *p) { return (uint16_t)(p[0] | p[1] << 8); }
+enum { EMBED__BIG_ENDIAN_HOST = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ };
+
+#endif

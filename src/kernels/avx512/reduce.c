@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "kernels/reduce.h"
+
+#include <immintrin.h>
+#include <math.h>
+
+static __mmask16 first(int64_t t) { return (__mmask16)((1u << t) - 1); }
+
+/* vmaxps gives its second operand when one is NaN: a NaN of z never gets into best. */
+static float largest(const float *z, int64_t n) {
+  const __m512 none = _mm512_set1_ps(-INFINITY);
+  __m512 best[4] = {none, none, none, none};
+  int64_t i = 0;
+  for (; i + 64 <= n; i += 64) {
+    best[0] = _mm512_max_ps(_mm512_loadu_ps(z + i), best[0]);
+    best[1] = _mm512_max_ps(_mm512_loadu_ps(z + i + 16), best[1]);
+    best[2] = _mm512_max_ps(_mm512_loadu_ps(z + i + 32), best[2]);
+    best[3] = _mm512_max_ps(_mm512_loadu_ps(z + i + 48), best[3]);
+  }
+  for (; i + 16 <= n; i += 16) best[0] = _mm512_max_ps(_mm512_loadu_ps(z + i), best[0]);
+  if (i < n) best[1] = _mm512_max_ps(_mm512_mask_loadu_ps(none, first(n - i), z + i), best[1]);
+  return _mm512_reduce_max_ps(_mm512_max_ps(_mm512_max_ps(best[0], best[1]), _mm512_max_ps(best[2], best[3])));
+}
+
+/* exp(z - max) = 2^k * exp(r), |r| <= ln(2) / 2; the Taylor sum up to r^7 / 7! is right to 6e-9. In double, since the
+ * rounding of z - max in float alone would cost 6e-8 * |z - max|. */
+static __m512d exp_of(__m256 z, __m512d max) {
+  __m512d x = _mm512_sub_pd(_mm512_cvtps_pd(z), max);
+  x = _mm512_max_pd(_mm512_set1_pd(-1000), _mm512_min_pd(_mm512_set1_pd(1000), x)); /* a NaN is the second operand: it stays */
+  __m512d k = _mm512_roundscale_pd(_mm512_mul_pd(x, _mm512_set1_pd(0x1.71547652b82fep+0)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  __m512d r = _mm512_fnmadd_pd(k, _mm512_set1_pd(0x1.62e42fefa39efp-1), x);
+  __m512d sum = _mm512_set1_pd(1.0 / 5040);
+  sum = _mm512_fmadd_pd(sum, r, _mm512_set1_pd(1.0 / 720));
+  sum = _mm512_fmadd_pd(sum, r, _mm512_set1_pd(1.0 / 120));
+  sum = _mm512_fmadd_pd(sum, r, _mm512_set1_pd(1.0 / 24));
+  sum = _mm512_fmadd_pd(sum, r, _mm512_set1_pd(1.0 / 6));
+  sum = _mm512_fmadd_pd(sum, r, _mm512_set1_pd(0.5));
+  sum = _mm512_fmadd_pd(sum, r, _mm512_set1_pd(1));
+  sum = _mm512_fmadd_pd(sum, r, _mm512_set1_pd(1));
+  return _mm512_scalef_pd(sum, k); /* to 0 below the range of double, to infinity above it */
+}
+
+static double sum_exp(const float *z, int64_t n, float max) {
+  const __m512d least = _mm512_set1_pd((double)max);
+  __m512d low = _mm512_setzero_pd(), high = low;
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    low = _mm512_add_pd(low, exp_of(_mm256_loadu_ps(z + i), least));
+    high = _mm512_add_pd(high, exp_of(_mm256_loadu_ps(z + i + 8), least));
+  }
+  if (i < n) { /* past the end stands -inf, whose exp is 0 */
+    __m512 rest = _mm512_mask_loadu_ps(_mm512_set1_ps(-INFINITY), first(n - i), z + i);
+    low = _mm512_add_pd(low, exp_of(_mm512_castps512_ps256(rest), least));
+    high = _mm512_add_pd(high, exp_of(_mm512_extractf32x8_ps(rest, 1), least));
+  }
+  return _mm512_reduce_add_pd(_mm512_add_pd(low, high));
+}
+
+static __mmask16 passes(__m512 z, __m512 threshold) {
+  return (__mmask16)(_mm512_cmp_ps_mask(z, threshold, _CMP_GE_OQ) | _mm512_cmp_ps_mask(z, z, _CMP_UNORD_Q));
+}
+
+/* Writes the positions i + lane of the mask's lanes. Compressed in a register: to memory it is far slower on Zen. */
+static int64_t put(int32_t *index, int64_t i, __mmask16 mask) {
+  const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  int count = __builtin_popcount(mask);
+  __m512i found = _mm512_maskz_compress_epi32(mask, _mm512_add_epi32(_mm512_set1_epi32((int)i), lane));
+  _mm512_mask_storeu_epi32(index, first(count), found);
+  return count;
+}
+
+/* Few pass as a rule: four vectors are looked at together. */
+static int64_t at_least(const float *z, int64_t n, float threshold, int32_t *index) {
+  const __m512 least = _mm512_set1_ps(threshold);
+  int64_t found = 0, i = 0;
+  for (; i + 64 <= n; i += 64) {
+    __mmask16 mask[4];
+    for (int v = 0; v < 4; ++v) mask[v] = passes(_mm512_loadu_ps(z + i + 16 * v), least);
+    if (!(mask[0] | mask[1] | mask[2] | mask[3])) continue;
+    for (int v = 0; v < 4; ++v) found += put(index + found, i + 16 * v, mask[v]);
+  }
+  for (; i < n; i += 16) {
+    __mmask16 part = n - i < 16 ? first(n - i) : (__mmask16)0xFFFF;
+    found += put(index + found, i, part & passes(_mm512_maskz_loadu_ps(part, z + i), least));
+  }
+  return found;
+}
+
+void embed__reduce_avx512(embed__reduce_kernels *k) {
+  k->max = largest;
+  k->sum_exp = sum_exp;
+  k->at_least = at_least;
+}

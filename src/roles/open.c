@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opening stands here and not in io/: a file is open when its roles are known, and io/ knows none. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/options.h"
+#include "io/text.h"
+#include "roles/roles.h"
+
+static embed_status check_options(embed_context *ctx, const embed_file_options *given, embed_file_options *o) {
+  EMBED__TRY(embed__options(ctx, "embed_file_options", given, EMBED_FILE_POPULATE | EMBED_FILE_COPY, o, sizeof *o));
+  if (o->max_header < 0) return embed__fail(ctx, EMBED_E_OPTION, -1, "max_header is %" PRId64 " bytes", o->max_header);
+  if (o->dim < 0) return embed__fail(ctx, EMBED_E_OPTION, -1, "dim is %" PRId64, o->dim);
+  if (o->vocab < 0) return embed__fail(ctx, EMBED_E_OPTION, -1, "vocab is %" PRId64, o->vocab);
+  if (o->reserved) return embed__fail(ctx, EMBED_E_OPTION, -1, "embed_file_options.reserved is not NULL");
+  return EMBED_OK;
+}
+
+/* The token table has as many rows as the caller expects; 0 = any. */
+static embed_status check_vocab(embed_context *ctx, const embed_file *f, int64_t wanted) {
+  enum { SHAPE = 200 };
+  char shape[SHAPE];
+  const embed__tensor *tokens = &f->tensors[f->roles[EMBED_ROLE_TOKEN]];
+  int64_t rows, dim;
+  embed__text text = embed__text_in(shape, sizeof shape);
+  if (wanted == 0 || (embed__tensor_extents(tokens, &rows, &dim) && rows == wanted)) return EMBED_OK;
+  embed__text_shape(&text, tokens->shape, tokens->rank);
+  return embed__fail(ctx, EMBED_E_MISMATCH, -1, "%s: %" PRId64 " rows are expected, the token table \"%.100s\" has shape %s", f->label, wanted, tokens->name, shape);
+}
+
+embed_status embed_file_open(embed_context *ctx, const char *path, const embed_file_options *opts, embed_file **out) {
+  embed_file_options o;
+  if (out) *out = NULL;
+  EMBED__BEGIN(ctx);
+  EMBED__NOT_NULL(ctx, path);
+  EMBED__NOT_NULL(ctx, out);
+  EMBED__TRY(check_options(ctx, opts, &o));
+  EMBED__TRY(embed__file_open(ctx, path, &o, out));
+  embed__roles_resolve(*out);
+  embed_status status = check_vocab(ctx, *out, o.vocab);
+  if (status != EMBED_OK) {
+    embed__file_release(*out);
+    *out = NULL;
+  }
+  return embed__end(ctx, status);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sweep/gemm_blas.h"
+
+#if EMBED__BLAS
+
+#include <cblas.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sys/mman.h>
+
+/* Optional: a distribution may put another BLAS under the name (FlexiBLAS). */
+extern int openblas_get_num_threads(void) __attribute__((weak));
+extern int openblas_get_parallel(void) __attribute__((weak));
+extern void openblas_set_num_threads(int threads) __attribute__((weak));
+
+enum { SERIAL_CALLERS = 16, OPENMP = 2 /* openblas_get_parallel() */ };
+static const size_t buffer_bytes = ((size_t)128 << 20) + (8 << 10); /* that OpenBLAS maps per thread and caller */
+
+/* OpenBLAS is one per process, so its gate is too. */
+static struct gate {
+  pthread_mutex_t mutex;
+  pthread_cond_t changed;
+  int inside;  /* callers in a product now */
+  int proved;  /* so many have been inside at once and found their buffers */
+  int threads; /* at that time */
+  bool growing; /* one caller is finding out whether there is room for one more */
+  bool forked;  /* this is a child that has not called OpenBLAS yet */
+} gate = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* The callers that were inside at the fork are not in the child. */
+static void in_forked_child(void) {
+  static const struct gate empty = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .forked = true};
+  gate = empty;
+}
+
+static void watch_forks(void) { (void)pthread_atfork(NULL, NULL, in_forked_child); }
+
+static int threads_now(void) { return openblas_get_num_threads ? openblas_get_num_threads() : -1; }
+
+int embed__blas_threads(void) { return threads_now(); }
+
+/* Whether the address space still has room for the buffers of one more caller. */
+static bool room_for_buffers(int threads) {
+  size_t bytes = buffer_bytes * (size_t)(threads > 0 ? threads : 1);
+  void *space = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (space == MAP_FAILED) return false;
+  munmap(space, bytes);
+  return true;
+}
+
+/* A place is free, and perhaps the right to grow: one waiter for each. Waking all of several hundred at every product
+ * takes longer than the products. */
+static void wake_two(void) {
+  pthread_cond_signal(&gate.changed);
+  pthread_cond_signal(&gate.changed);
+}
+
+/* Waits for a place inside. *grows: this caller takes one more place than was ever proved. false = no room for it. */
+static bool enter(bool *grows) {
+  pthread_once(&once, watch_forks);
+  pthread_mutex_lock(&gate.mutex);
+  if (gate.forked) {
+    gate.forked = false;
+    if (openblas_get_parallel && openblas_get_parallel() == OPENMP && openblas_set_num_threads) openblas_set_num_threads(1);
+  }
+  int threads = threads_now(), places = threads == 1 ? SERIAL_CALLERS : 1;
+  for (;;) {
+    if (gate.inside == 0 && threads > gate.threads) gate.proved = 0; /* the host raised the number of threads */
+    *grows = gate.inside >= gate.proved;
+    if (gate.inside < places && !(*grows && gate.growing)) break;
+    pthread_cond_wait(&gate.changed, &gate.mutex);
+  }
+  ++gate.inside;
+  if (*grows) gate.growing = true;
+  bool room = !*grows || room_for_buffers(threads);
+  if (!room) {
+    --gate.inside;
+    gate.growing = false;
+    wake_two();
+  } else if (*grows) {
+    gate.threads = threads;
+  }
+  pthread_mutex_unlock(&gate.mutex);
+  return room;
+}
+
+static void leave(bool grew) {
+  pthread_mutex_lock(&gate.mutex);
+  if (grew) {
+    ++gate.proved;
+    gate.growing = false;
+  }
+  --gate.inside;
+  if (grew) wake_two();
+  else pthread_cond_signal(&gate.changed);
+  pthread_mutex_unlock(&gate.mutex);
+}
+
+static bool fits(int64_t m, int64_t n, int64_t lda, int64_t ldb, int64_t ldc) {
+  return m <= INT_MAX && n <= INT_MAX && lda <= INT_MAX && ldb <= INT_MAX && ldc <= INT_MAX;
+}
+
+/* The depth is split where it passes an int; later parts add to the earlier. */
+static bool gemm(CBLAS_TRANSPOSE transpose_b, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb,
+                 bool accumulate, float *c, int64_t ldc) {
+  enum { DEPTH = 1 << 30 };
+  bool grew;
+  if (m < 1 || n < 1) return true;
+  if (!fits(m, n, lda, ldb, ldc) || !enter(&grew)) return false;
+  for (int64_t done = 0; done < k || done == 0; done += DEPTH) {
+    int64_t part = k - done < DEPTH ? k - done : DEPTH;
+    const float *b_part = transpose_b == CblasTrans ? b + done : b + done * ldb;
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, transpose_b, (int)m, (int)n, (int)part, 1.0f, a + done, (int)lda, b_part, (int)ldb,
+                accumulate || done ? 1.0f : 0.0f, c, (int)ldc);
+  }
+  leave(grew);
+  return true;
+}
+
+bool embed__gemm_nt(int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float *c, int64_t ldc) {
+  return gemm(CblasTrans, m, n, k, a, lda, b, ldb, false, c, ldc);
+}
+
+bool embed__gemm_nn(int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, bool accumulate, float *c, int64_t ldc) {
+  return gemm(CblasNoTrans, m, n, k, a, lda, b, ldb, accumulate, c, ldc);
+}
+
+#else /* without OpenBLAS every product is the library's own */
+
+int embed__blas_threads(void) { return 0; }
+
+bool embed__gemm_nt(int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float *c, int64_t ldc) {
+  (void)m, (void)n, (void)k, (void)a, (void)lda, (void)b, (void)ldb, (void)c, (void)ldc;
+  return false;
+}
+
+bool embed__gemm_nn(int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, bool accumulate, float *c, int64_t ldc) {
+  (void)m, (void)n, (void)k, (void)a, (void)lda, (void)b, (void)ldb, (void)accumulate, (void)c, (void)ldc;
+  return false;
+}
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Products by the library's own kernels, in place where the stored form has some, else on rows decoded a few at a time. */
+#include <stddef.h>
+
+#include "core/checked.h"
+#include "sweep/sweep.h"
+
+enum { DECODED_ROWS = 32 }; /* stay in L2 beside the hidden vectors */
+
+int64_t embed__decoded_floats(const embed_table *t) { return t->codec->stored >= 0 ? 0 : DECODED_ROWS * t->dim; }
+
+bool embed__floats_in_place(const embed_table *t) {
+  return t->dtype == EMBED_F32 && (uintptr_t)t->data % sizeof(float) == 0 && t->row_bytes % (int64_t)sizeof(float) == 0;
+}
+
+void embed__product(const embed__kernels *k, const embed_table *t, int64_t first, int64_t count, const float *x, int64_t ldx, int64_t n,
+                    float *decoded, float *z, int64_t ldz) {
+  if (t->codec->stored >= 0) {
+    k->dot.tile[t->codec->stored](embed__row(t, first), t->row_bytes, count, x, ldx, n, t->dim, z, ldz);
+    return;
+  }
+  for (int64_t done = 0; done < count; done += DECODED_ROWS) {
+    int64_t rows = embed__min(DECODED_ROWS, count - done);
+    for (int64_t r = 0; r < rows; ++r) t->codec->decode(k, embed__row(t, first + done + r), decoded + r * t->dim, t->dim, t->group, 1.0f);
+    k->dot.tile[EMBED__STORED_F32](decoded, 4 * t->dim, rows, x, ldx, n, t->dim, z + done, ldz);
+  }
+}
+
+void embed__merge_tree(void *states, int64_t count, size_t state_bytes, void (*merge)(void *a, const void *b)) {
+  unsigned char *state = states;
+  for (int64_t step = 1; step < count; step *= 2)
+    for (int64_t i = 0; i + step < count; i += 2 * step) merge(state + (size_t)i * state_bytes, state + (size_t)(i + step) * state_bytes);
+}

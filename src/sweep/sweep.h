@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every row of a table times a block of hidden vectors, tile by tile, with a reducer that takes each tile while it is in
+ * cache. Logits, top-k, log-sum-exp, neighbours (later loss and sampling) are reducers of this one loop.
+ *
+ * What is fixed here, and what results may rely on:
+ *   block    1,024 table rows, counted from row 0; a tile never crosses a block. States of a reduction over the
+ *            vocabulary are kept per block and merged by embed__merge_tree: pairs of neighbours, then pairs of pairs.
+ *   sum      the order within one product is the kernel's (kernels/dot.h): it depends on dim alone. Products by OpenBLAS
+ *            have its order, on a grid of calls that n, vocab and dim fix.
+ *   tasks    cut by the problem, never by the number of workers: any pool gives the same bits.
+ * Only rows [0, vocab) are swept: padding rows do not exist here. */
+#ifndef EMBED__SWEEP_H
+#define EMBED__SWEEP_H
+
+#include "table/table.h"
+
+enum { EMBED__BLOCK = 1024 };
+
+/* Products of some hidden rows with some table rows of one block. */
+typedef struct embed__tile {
+  float *z; /* z[i * ldz + c]: hidden row first + i times table row column + c; the reducer may change them */
+  int64_t ldz;
+  int64_t first, rows;
+  int64_t column, columns;
+  int32_t slot; /* no two tiles of one slot are taken at once; below the sweep's slots */
+} embed__tile;
+
+typedef struct embed__sweep {
+  /* Given. */
+  const embed_table *table;
+  const unsigned char *x; /* hidden [n, dim] */
+  embed_dtype x_dtype;
+  int64_t n, ldx;
+  float *out; /* [n, vocab] where the products are wanted; NULL = tiles in scratch */
+  int64_t ldout;
+  bool force_blas;
+  int64_t state_bytes; /* that the reducer keeps per hidden row and slot: bounds chunk */
+  void (*take)(void *reducer, const embed__tile *tile); /* may be NULL with out */
+  void *reducer;
+  /* Planned by embed__sweep_begin, from n, vocab, dim and the context's flags. */
+  int64_t chunk; /* hidden rows swept at once */
+  int32_t slots;
+  bool blas, direct; /* through OpenBLAS; on the table's own floats, not a decoded copy */
+  float *hidden;     /* [chunk, dim], when x is not F32 */
+  float *tiles;      /* per worker, or of one call of OpenBLAS, when out is NULL */
+  float *decoded;    /* rows made floats, per worker or for one call of OpenBLAS */
+} embed__sweep;
+
+/* Plans and takes scratch. E_UNSUPPORTED: force_blas without OpenBLAS or in a reproducible context. */
+embed_status embed__sweep_begin(embed_context *ctx, embed__sweep *s);
+/* Sweeps hidden rows [first, first + chunk) or what is left of them. Tiles carry row numbers from 0 within the chunk;
+ * when it returns, all its tiles have been taken. */
+embed_status embed__sweep_chunk(embed_context *ctx, embed__sweep *s, int64_t first);
+
+/* z[i * ldz + r] = row (first + r) of the table times x row i, by the library's kernels, for r < count; decoded:
+ * room for embed__decoded_floats(t), may be NULL when that is 0. */
+void embed__product(const embed__kernels *k, const embed_table *t, int64_t first, int64_t count, const float *x, int64_t ldx, int64_t n,
+                    float *decoded, float *z, int64_t ldz);
+int64_t embed__decoded_floats(const embed_table *t);
+/* Whether the rows are floats at float addresses, as OpenBLAS reads them. */
+bool embed__floats_in_place(const embed_table *t);
+
+/* Merges states[0 .. count) into states[0]; merge(a, b): a takes b in. Order: the binary tree over the block numbers. */
+void embed__merge_tree(void *states, int64_t count, size_t state_bytes, void (*merge)(void *a, const void *b));
+
+#endif

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Every --json is one JSON value with its keys in their order.
+command -v python3 >/dev/null && python3 -c 'import json' || exit 77
+done_by lookup "$glove" --ids 654,0 --npy h.npy
+printf '2 2\na\377\342\202\300"\\\001 \000\000\300\177\000\000\200\377b \000\000\200\077\001\000\000\000' >odd.bin
+cat >check.py <<'PY'
+import json, struct, sys
+
+def unique(pairs):
+    assert len({key for key, _ in pairs}) == len(pairs), pairs
+    return dict(pairs)
+
+def value(name):
+    raw = open(name, 'rb').read()
+    assert raw.endswith(b'\n') and raw.count(b'\n') == 1, name
+    def refuse(text): raise ValueError(text)
+    return json.loads(raw.decode('utf-8'), object_pairs_hook=unique, parse_constant=refuse)
+
+info = value('info')
+assert list(info) == ['format', 'tensors', 'table', 'head', 'notes'], info
+assert list(info['table']) == ['name', 'dtype', 'rows', 'vocab', 'dim', 'bytes'], info
+assert list(info['head']) == ['name', 'tied', 'dtype'] and info['head']['tied'] is True, info
+assert all(isinstance(note, str) and note for note in info['notes']), info
+
+rows = value('lookup')
+stored = open(sys.argv[1], 'rb').read()
+assert [list(row) for row in rows] == [['id', 'token', 'vector']] * 2000
+for row in rows:  # nine digits give every float back
+    packed = struct.pack('<100f', *row['vector'])
+    assert packed in stored, row['id']
+assert rows[654]['token'] == 'king' and [row['id'] for row in rows] == list(range(2000))
+
+top = value('topk')
+assert [list(row) for row in top] == [['logsumexp', 'top']] * 2
+assert all(list(one) == ['id', 'token', 'logit'] for row in top for one in row['top'])
+assert [one['id'] for one in top[0]['top']] == [654, 1683, 1948, 600, 765]
+for name in 'neighbors', 'analogy':
+    best = value(name)
+    assert len(best) == 10 and all(list(one) == ['id', 'token', 'score'] for one in best), best
+    assert [one['score'] for one in best] == sorted((one['score'] for one in best), reverse=True)
+
+verify = value('verify')
+assert list(verify) == ['ok', 'checks'] and verify['ok'] is True
+assert all(list(one) == ['name', 'ok', 'detail'] and one['ok'] is True for one in verify['checks'])
+
+odd = value('odd')
+assert odd[0]['token'] == b'a\xff\xe2\x82\xc0"\\\x01'.decode('utf-8', 'replace'), odd
+assert odd[0]['vector'] == [None, None], odd
+assert struct.pack('<2f', *odd[1]['vector']) == b'\0\0\x80\x3f\1\0\0\0', odd  # 1 and the least float there is
+PY
+while read -r name arguments; do
+  eval "done_by $arguments --json"
+  cp out "$name"
+done <<'LIST'
+info info "$glove"
+lookup lookup "$glove" --ids 0:2000
+topk topk "$glove" --hidden h.npy -k 5
+neighbors neighbors "$glove" king
+analogy analogy "$glove" man king woman
+verify verify "$glove"
+odd lookup odd.bin --ids 0,1
+LIST
+python3 check.py "$glove" >out 2>err || wrong "the JSON is not as it should be"

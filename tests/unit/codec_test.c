@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Stored forms of a row: known bytes, decoding by the formula, rows that cannot be stored, stochastic rounding. */
+#include "test.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "codec/codec.h"
+#include "core/cpu.h"
+#include "core/half.h"
+
+static embed__kernels kernels;
+
+static int setup(void **state) {
+  (void)state;
+  embed__level_fill(0, &kernels);
+  return 0;
+}
+
+static const embed_dtype dtypes[] = {
+#define DTYPE(constant, codec, name, block, block_bytes, row_extra, whole) constant,
+#include "core/dtypes.def"
+#undef DTYPE
+};
+enum { DTYPES = sizeof dtypes / sizeof *dtypes };
+
+/* One row encoded between unreadable pages, its bytes set to a pattern before. */
+static guarded encoded(embed_dtype dtype, const float *row, int64_t dim, int32_t group, const embed__noise *noise) {
+  int64_t bytes = embed__row_bytes(dtype, dim, group);
+  assert_true(bytes > 0);
+  guarded out = guarded_new((size_t)bytes, 1);
+  memset(out.at, 0xA5, (size_t)bytes);
+  assert_true(embed__codec_find(dtype)->encode(&kernels, row, out.at, dim, group ? group : 32, noise));
+  return out;
+}
+
+static void decode(embed_dtype dtype, const void *row, float *out, int64_t dim, int32_t group) {
+  embed__codec_find(dtype)->decode(&kernels, row, out, dim, group ? group : 32, 1.0f);
+}
+
+static uint32_t word_at(const unsigned char *at) {
+  uint32_t word;
+  memcpy(&word, at, 4);
+  return word;
+}
+
+static void int8_rows_are_the_known_bytes(void **state) {
+  (void)state;
+  const float row[4] = {-1, 0, 0.5f, 2};
+  const int8_t q[4] = {-64, 0, 32, 127};
+  guarded got = encoded(EMBED_I8_ROW, row, 4, 0, NULL);
+  assert_same_bits(got.at, q, 4);
+  assert_int_equal(word_at(got.at + 4), 0x3C810204);
+  guarded_free(got);
+}
+
+static void int8_ties_round_to_even(void **state) {
+  (void)state;
+  const float row[5] = {127, 62.5f, -62.5f, 0.5f, 1.5f};
+  const int8_t q[5] = {127, 62, -62, 0, 2};
+  guarded got = encoded(EMBED_I8_ROW, row, 5, 0, NULL);
+  assert_same_bits(got.at, q, 5);
+  assert_int_equal(word_at(got.at + 5), 0x3F800000);
+  guarded_free(got);
+}
+
+/* Never -128; the largest magnitude is met; every value is within half a step. */
+static void int8_rows_stay_within_half_a_step(void **state) {
+  (void)state;
+  uint64_t random = 5;
+  for (int round = 0; round < 200; ++round) {
+    float row[67], back[67], size = ldexpf(1, round % 2 ? -120 + round : round - 100), largest = 0;
+    for (int j = 0; j < 67; ++j) row[j] = test_uniform(&random) * size;
+    for (int j = 0; j < 67; ++j) largest = fmaxf(largest, fabsf(row[j]));
+    guarded got = encoded(EMBED_I8_ROW, row, 67, 0, NULL);
+    decode(EMBED_I8_ROW, got.at, back, 67, 0);
+    double step = (double)largest / 127;
+    for (int j = 0; j < 67; ++j) {
+      assert_true((int8_t)got.at[j] >= -127);
+      if (fabs((double)back[j] - (double)row[j]) > 0.50001 * step + 1e-45) fail_msg("%a comes back as %a, a step is %a", (double)row[j], (double)back[j], step);
+    }
+    guarded_free(got);
+  }
+}
+
+/* Rows whose scale is subnormal, or whose inverse overflows. */
+static void tiny_rows_are_stored_without_infinities(void **state) {
+  (void)state;
+  static const float sizes[] = {0x1p-149f, 0x1p-148f, 0x1p-142f, 0x1p-135f, 0x1p-130f, 0x1p-126f, 0x1p-121f, 0x1p-119f, 0x1p-100f};
+  for (int d = 0; d < DTYPES; ++d) {
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; ++s) {
+      float row[40], back[40];
+      for (int j = 0; j < 40; ++j) row[j] = sizes[s] * (float)(j % 5 - 2) / 2;
+      guarded got = encoded(dtypes[d], row, 40, 0, NULL);
+      decode(dtypes[d], got.at, back, 40, 0);
+      for (int j = 0; j < 40; ++j) assert_true(fabsf(back[j]) <= 2 * sizes[s] + 0x1p-149f);
+      guarded_free(got);
+    }
+  }
+}
+
+static void uint8_rows_are_fbgemms_bytes(void **state) {
+  (void)state;
+  const float row[4] = {-1, 0, 0.5f, 2};
+  const uint8_t q[4] = {0, 85, 128, 255};
+  float back[4];
+  guarded got = encoded(EMBED_U8_ROW, row, 4, 0, NULL);
+  assert_same_bits(got.at, q, 4);
+  assert_int_equal(word_at(got.at + 4), 0x3C40C0C1);
+  assert_int_equal(word_at(got.at + 8), 0xBF800000);
+  decode(EMBED_U8_ROW, got.at, back, 4, 0);
+  assert_true(back[1] == 1.9557774e-8f); /* one rounding: fma; with two it would be 0 */
+  assert_true(back[0] == -1 && fabsf(back[3] - 2) < 1e-6f);
+  guarded_free(got);
+}
+
+static uint64_t fnv1a(const void *bytes, size_t n) {
+  uint64_t h = 0xcbf29ce484222325;
+  for (size_t i = 0; i < n; ++i) h = (h ^ ((const unsigned char *)bytes)[i]) * 0x100000001b3;
+  return h;
+}
+
+static void int4_groups_of_32_are_ggmls_q4_0(void **state) {
+  (void)state;
+  static const unsigned char bytes[18] = {0x40, 0x36, 0xe0, 0x46, 0xac, 0xf2, 0x58, 0xbd, 0x13, 0x79, 0xdf, 0x35, 0x8b, 0xe0, 0x46, 0xac, 0xf2, 0x68};
+  float row[32], back[32];
+  for (int j = 0; j < 32; ++j) row[j] = (float)((37 * j) % 101 - 50) / 16;
+  assert_true(fnv1a("a", 1) == 0xaf63dc4c8601ec8c);
+  guarded got = encoded(EMBED_I4_GROUP, row, 32, 32, NULL);
+  assert_same_bits(got.at, bytes, sizeof bytes);
+  decode(EMBED_I4_GROUP, got.at, back, 32, 32);
+  assert_true(fnv1a(back, sizeof back) == 0xd09ee64791b8c83c);
+  guarded_free(got);
+}
+
+/* The layout's formula for every group size, with a short last group. */
+static void int4_groups_follow_their_formula(void **state) {
+  (void)state;
+  uint64_t random = 3;
+  static const int32_t groups[] = {32, 64, 128};
+  for (int g = 0; g < 3; ++g) {
+    for (int64_t dim = 1; dim <= 300; dim += dim < 140 ? 1 : 17) {
+      int32_t group = groups[g];
+      float row[300], back[300];
+      for (int64_t j = 0; j < dim; ++j) row[j] = test_uniform(&random);
+      guarded got = encoded(EMBED_I4_GROUP, row, dim, group, NULL);
+      decode(EMBED_I4_GROUP, got.at, back, dim, group);
+      for (int64_t first = 0; first < (dim + group - 1) / group * group; first += group) {
+        const unsigned char *block = got.at + first / group * (2 + group / 2);
+        float extreme = 0;
+        for (int64_t j = first; j < first + group && j < dim; ++j)
+          if (fabsf(row[j]) > fabsf(extreme)) extreme = row[j];
+        float exact = extreme / -8, inverse = exact != 0 ? 1 / exact : 0;
+        uint16_t half;
+        memcpy(&half, block, 2);
+        assert_int_equal(half, embed__f16_of_f32(exact));
+        for (int64_t c = 0; c < group; ++c) {
+          int64_t j = first + c, part = c / 32, in = c % 32;
+          int nibble = block[2 + 16 * part + in % 16] >> (in < 16 ? 0 : 4) & 15;
+          int wanted = j < dim ? (int)(row[j] * inverse + 8.5f) : 8; /* missing columns are stored as zeros */
+          if (wanted > 15) wanted = 15;
+          assert_int_equal(nibble, wanted);
+          if (j < dim) assert_true(back[j] == embed__f32_of_f16(half) * (float)(nibble - 8));
+        }
+      }
+      guarded_free(got);
+    }
+  }
+}
+
+/* QU-03 */
+static void zero_rows_come_back_as_zeros_with_a_finite_scale(void **state) {
+  (void)state;
+  for (int d = 0; d < DTYPES; ++d) {
+    for (int negative = 0; negative < 2; ++negative) {
+      float row[70], back[70];
+      for (int j = 0; j < 70; ++j) row[j] = negative && j % 2 ? -0.0f : 0.0f;
+      guarded got = encoded(dtypes[d], row, 70, 0, NULL);
+      memset(back, 0xFF, sizeof back);
+      decode(dtypes[d], got.at, back, 70, 0);
+      for (int j = 0; j < 70; ++j) assert_true(back[j] == 0);
+      if (dtypes[d] == EMBED_I8_ROW) assert_int_equal(word_at(got.at + 70) & 0x7FFFFFFF, 0);
+      guarded_free(got);
+    }
+  }
+}
+
+/* QU-05 */
+static void scaled_forms_refuse_nan_and_infinity_at_every_column(void **state) {
+  (void)state;
+  static const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
+  for (int d = 0; d < DTYPES; ++d) {
+    const embed__codec *codec = embed__codec_find(dtypes[d]);
+    for (int64_t dim = 1; dim <= 70; dim += 23) {
+      for (int64_t at = 0; at < dim; ++at) {
+        for (int b = 0; b < 4; ++b) {
+          float row[70];
+          unsigned char out[70 * 8 + 8];
+          for (int64_t j = 0; j < dim; ++j) row[j] = 1;
+          row[at] = bad[b];
+          assert_int_equal(codec->encode(&kernels, row, out, dim, 32, NULL), !codec->finite_only);
+        }
+      }
+    }
+  }
+  /* Values that no scale can hold. */
+  float wide[2] = {FLT_MAX, -FLT_MAX};
+  unsigned char out[64];
+  assert_false(embed__codec_find(EMBED_U8_ROW)->encode(&kernels, wide, out, 2, 32, NULL));
+  assert_false(embed__codec_find(EMBED_I4_GROUP)->encode(&kernels, wide, out, 2, 32, NULL));
+  assert_true(embed__codec_find(EMBED_I8_ROW)->encode(&kernels, wide, out, 2, 32, NULL));
+}
+
+/* The mean of many stochastic roundings is the value; each is one of its two neighbours; the seed decides. */
+static void stochastic_rounding_is_unbiased_and_reproducible(void **state) {
+  (void)state;
+  enum { DIM = 64, ROUNDS = 4096 };
+  uint64_t random = 17;
+  float row[DIM];
+  for (int j = 0; j < DIM; ++j) row[j] = test_uniform(&random);
+  row[0] = 0;
+  row[1] = 1; /* the largest, exact in every form but int4 */
+  for (int d = 0; d < DTYPES; ++d) {
+    if (dtypes[d] == EMBED_F32 || dtypes[d] == EMBED_F64) continue;
+    double sum[DIM] = {0};
+    float low[DIM], high[DIM], back[DIM];
+    for (int i = 0; i < ROUNDS; ++i) {
+      embed__noise noise = {.seed = 99, .row = (uint64_t)i, .dim = DIM};
+      guarded got = encoded(dtypes[d], row, DIM, 0, &noise), again = encoded(dtypes[d], row, DIM, 0, &noise);
+      assert_same_bits(got.at, again.at, (size_t)embed__row_bytes(dtypes[d], DIM, 0));
+      decode(dtypes[d], got.at, back, DIM, 0);
+      for (int j = 0; j < DIM; ++j) {
+        sum[j] += (double)back[j];
+        low[j] = i == 0 || back[j] < low[j] ? back[j] : low[j];
+        high[j] = i == 0 || back[j] > high[j] ? back[j] : high[j];
+      }
+      guarded_free(got);
+      guarded_free(again);
+    }
+    int moved = 0;
+    for (int j = 0; j < DIM; ++j) {
+      double step = (double)high[j] - (double)low[j], mean = sum[j] / ROUNDS;
+      double nibble_end = dtypes[d] == EMBED_I4_GROUP && row[j] < 0 ? 0.13 : 0; /* 15 is the end on one side: -7/8 of the extreme */
+      moved += step > 0;
+      assert_true((double)row[j] >= (double)low[j] - 1e-6 - (dtypes[d] == EMBED_I4_GROUP ? 0.001 : 0) - nibble_end);
+      assert_true((double)row[j] <= (double)high[j] + 1e-6 + (dtypes[d] == EMBED_I4_GROUP ? 0.001 : 0));
+      if (nibble_end == 0 || row[j] > -0.87f) {
+        if (fabs(mean - (double)row[j]) > 5 * step / (2 * 64) + 0.0005 * (dtypes[d] == EMBED_I4_GROUP) + 1e-6)
+          fail_msg("%s column %d: %.9g in the mean instead of %.9g", embed__dtype_name(dtypes[d]), j, mean, (double)row[j]);
+      }
+    }
+    assert_true(moved > DIM / 2);
+  }
+}
+
+/* Decoding is scale * value, the value rounded to float first. */
+static void a_scale_multiplies_the_decoded_float(void **state) {
+  (void)state;
+  uint64_t random = 21;
+  float row[50], plain[50], scaled[50];
+  for (int j = 0; j < 50; ++j) row[j] = test_uniform(&random);
+  for (int d = 0; d < DTYPES; ++d) {
+    guarded got = encoded(dtypes[d], row, 50, 0, NULL);
+    decode(dtypes[d], got.at, plain, 50, 0);
+    embed__codec_find(dtypes[d])->decode(&kernels, got.at, scaled, 50, 32, 1.7f);
+    for (int j = 0; j < 50; ++j) plain[j] *= 1.7f;
+    assert_same_bits(scaled, plain, sizeof plain);
+    guarded_free(got);
+  }
+}
+
+static void floats_keep_every_bit(void **state) {
+  (void)state;
+  const uint32_t odd[6] = {0x7FA00001, 0xFFFFFFFF, 0x80000000, 0x00000001, 0x7F800000, 0x7F800001};
+  float row[6], back[6];
+  memcpy(row, odd, sizeof row);
+  guarded got = encoded(EMBED_F32, row, 6, 0, NULL);
+  decode(EMBED_F32, got.at, back, 6, 0);
+  assert_same_bits(got.at, odd, sizeof odd);
+  assert_same_bits(back, odd, sizeof odd);
+  guarded_free(got);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(int8_rows_are_the_known_bytes),
+    cmocka_unit_test(int8_ties_round_to_even),
+    cmocka_unit_test(int8_rows_stay_within_half_a_step),
+    cmocka_unit_test(tiny_rows_are_stored_without_infinities),
+    cmocka_unit_test(uint8_rows_are_fbgemms_bytes),
+    cmocka_unit_test(int4_groups_of_32_are_ggmls_q4_0),
+    cmocka_unit_test(int4_groups_follow_their_formula),
+    cmocka_unit_test(zero_rows_come_back_as_zeros_with_a_finite_scale),
+    cmocka_unit_test(scaled_forms_refuse_nan_and_infinity_at_every_column),
+    cmocka_unit_test(stochastic_rounding_is_unbiased_and_reproducible),
+    cmocka_unit_test(a_scale_multiplies_the_decoded_float),
+    cmocka_unit_test(floats_keep_every_bit),
+};
+
+int main(int argc, char **argv) {
+  if (argc > 1) cmocka_set_test_filter(argv[1]);
+  return cmocka_run_group_tests(tests, setup, NULL);
+}
