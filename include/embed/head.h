@@ -69,8 +69,8 @@ enum { EMBED_SWEEP_PROCESSED = 1 /* log-probabilities after rules and filters, n
  * NaN      EMBED_NAN_MAX leaves NaN as computed; IGNORE writes -inf for it; ERROR is E_NONFINITE (at = the hidden row).
  * Empty    n = 0 or vocab = 0 does nothing.
  * Errors   E_ARGUMENT, E_OPTION, E_OVERFLOW, E_MEMORY: nothing written. E_NONFINITE, E_CANCELLED, E_CALLBACK: unspecified.
- * Threads  h shared, ctx exclusive. Same bits for any pool or executor, given the level, n, and where 32 or more rows meet
- *          an F32 table OpenBLAS's core and thread count; a reproducible context removes n and OpenBLAS from that list.
+ * Threads  h shared, ctx exclusive. Same bits for any pool or executor, given the level, n, and where a large fp32 batch goes
+ *          through OpenBLAS its core and thread count; a reproducible context removes n and OpenBLAS from that list.
  * Cost     reads vocab * row_bytes once per 128 hidden rows (512 through OpenBLAS), writes 4 n vocab; no allocation after
  *          warm-up.
  * Since    0.1.

@@ -18,13 +18,52 @@ typedef struct embed_table_options {
   int32_t group;        /* columns per scale, grouped dtypes; 0 = 32 */
 } embed_table_options;
 enum { EMBED_TABLE_HUGE_PAGES = 1, EMBED_TABLE_READ_ONLY = 2 };
+/**
+ * embed_table_create: a table of zero bytes.
+ *
+ * Shapes   rows x dim; opts->row_bytes between rows (0 = packed), opts->vocab <= rows valid ids (0 = rows).
+ * Types    opts->dtype, 0 = F32. Memory from ctx's allocator, row 0 aligned to 64 bytes (2 MiB with HUGE_PAGES, a wish that
+ *          the system may not grant). READ_ONLY makes a table of zeros that stays so.
+ * Empty    rows = 0 is a table; dim is at least 1.
+ * Errors   E_ARGUMENT (rows, dim), E_OPTION, E_UNSUPPORTED (dtype), E_OVERFLOW, E_MEMORY; *out is NULL, nothing is kept.
+ * Threads  ctx exclusive. The table outlives ctx.
+ * Cost     writes rows * row_bytes.
+ * Since    0.1.
+ */
 /* Owned by the library, zeroed, rows aligned to 64 bytes. */
 EMBED_FN embed_status embed_table_create(embed_context *ctx, int64_t rows, int64_t dim, const embed_table_options *opts, embed_table **out);
+/**
+ * embed_table_borrow: a table over the caller's memory.
+ *
+ * Shapes   data [rows], each row_bytes after the last; behind the last row nothing is needed:
+ *          (rows - 1) * row_bytes + embed_row_bytes bytes. With data_bytes that extent is checked.
+ * Types    as embed_table_create; the layouts stand beside the dtypes. What lies between rows is never read or written.
+ * Empty    rows = 0 takes data NULL.
+ * Errors   E_ARGUMENT (rows, dim, data; data_bytes too small: at = data_bytes), E_OPTION, E_UNSUPPORTED, E_OVERFLOW, E_MEMORY:
+ *          *out is NULL, done was not called and will not be.
+ * Threads  ctx exclusive. done runs on the thread of the last release.
+ * Since    0.1.
+ */
 /* Caller's memory, any alignment, not copied; done(arg) runs once, at the last release, from whatever thread that is; not called when this fails. */
 EMBED_FN embed_status embed_table_borrow(embed_context *ctx, void *data, int64_t rows, int64_t dim, const embed_table_options *opts,
                                          void (*done)(void *arg), void *arg, embed_table **out);
+/** embed_table_view: embed_table_borrow for memory that is never written: the table is READ_ONLY. Since 0.1. */
 EMBED_FN embed_status embed_table_view(embed_context *ctx, const void *data, int64_t rows, int64_t dim, const embed_table_options *opts,
                                        void (*done)(void *arg), void *arg, embed_table **out); /* the same, read-only */
+/**
+ * embed_table_convert: a new table with the same rows in another dtype, group or stride.
+ *
+ *   out[v, :] = encode(decode(W[v, :]))
+ *
+ * Shapes   rows, dim and (unless opts->vocab says otherwise) vocab of t.
+ * Types    any to any; rounded once, to nearest, from the value decoded to float; the same dtype and group copies bytes.
+ *          opts->dtype 0 is F32 as everywhere: EMBED_DTYPE_NONE keeps t's dtype and group.
+ * Errors   E_NONFINITE (at = the least row with a NaN, an infinity or a value past its scale's range, where the dtype cannot hold
+ *          it), E_OPTION, E_UNSUPPORTED, E_OVERFLOW, E_MEMORY, E_CANCELLED, E_CALLBACK; *out is NULL.
+ * Threads  t shared, ctx exclusive; calls ctx's progress. Same bits for any thread count.
+ * Cost     reads t once, writes the new table once.
+ * Since    0.1.
+ */
 EMBED_FN embed_status embed_table_convert(embed_context *ctx, const embed_table *t, const embed_table_options *opts, embed_table **out);
 typedef int32_t embed_init_kind;
 enum { EMBED_INIT_NONE = -1, EMBED_INIT_ZERO = 0, EMBED_INIT_NORMAL, EMBED_INIT_UNIFORM, EMBED_INIT_XAVIER_NORMAL, EMBED_INIT_XAVIER_UNIFORM,
@@ -39,23 +78,76 @@ typedef struct embed_init_options {
   uint64_t seed;        /* a value depends on (seed, row, column) only */
 } embed_init_options;
 enum { EMBED_INIT_PADDING = 1 };
+/**
+ * embed_table_init: fills rows with zeros, a constant, or random values that no split of the work changes.
+ *
+ *   normal           scale * PhiInv(u)                                   scale 0 = 0.02
+ *   uniform          scale * (2u - 1)                                    scale 0 = 0.05
+ *   xavier normal    scale * sqrt(2 / (dim + vocab)) * PhiInv(u)         scale 0 = 1
+ *   xavier uniform   scale * sqrt(6 / (dim + vocab)) * (2u - 1)          scale 0 = 1
+ *   truncated        scale * PhiInv(Phi(low / scale) + u * (Phi(high / scale) - Phi(low / scale))), scale 0 = 0.02
+ *   u = (2w + 1) / 2^33, w = word (i & 3) of Philox4x32-10 with counter (i >> 2, stream 0) and key seed, i = row * dim + column
+ *
+ * Shapes   rows [first, first + count), padding rows of a table included; row padding_id, when among them, becomes zero.
+ * Types    any dtype; computed in double, rounded to float, then stored to nearest. Shards that fill their own rows of the same
+ *          seed hold together the bits of the whole.
+ * Empty    no rows: does nothing.
+ * Errors   E_READ_ONLY, E_OPTION (kind, scale, bounds, rows, padding_id, values past the dtype's range): nothing written;
+ *          E_MEMORY likewise; E_CANCELLED, E_CALLBACK leave the rows unspecified.
+ * Threads  t and ctx exclusive; calls ctx's progress. Same bits for any thread count and level.
+ * Cost     writes the rows once.
+ * Since    0.1.
+ * Source   Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011; Wichura, "Algorithm AS 241", 1988;
+ *          Glorot, Bengio, "Understanding the difficulty of training deep feedforward neural networks", 2010.
+ */
 EMBED_FN embed_status embed_table_init(embed_context *ctx, embed_table *t, const embed_init_options *opts);
+/**
+ * embed_table_get_rows: rows by number, as floats.
+ *
+ * Shapes   ids [n] in [0, rows): padding rows can be read; out [n, dim] with row stride ld_out elements (0 = dim).
+ * Types    t any dtype; out F32, F16 or BF16, rounded to nearest from the decoded float; t's own dtype copies bytes.
+ * Empty    n = 0 does nothing and follows no pointer.
+ * Errors   E_ID (at = the position), E_ARGUMENT (n, ids, out, out_dtype, ld_out), E_OVERFLOW, E_MEMORY: nothing written;
+ *          E_CALLBACK: unspecified.
+ * Threads  t shared, ctx exclusive.
+ * Cost     reads n * row_bytes; no allocation after warm-up.
+ * Since    0.1.
+ */
 /* Rows by id, converted: get writes out [n, dim]; set reads src [n, dim], the last of equal ids wins. */
 EMBED_FN embed_status embed_table_get_rows(embed_context *ctx, const embed_table *t, const int64_t *ids, int64_t n, void *out,
                                            embed_dtype out_dtype, int64_t ld_out);
 enum { EMBED_ROWS_STOCHASTIC = 1 };
 typedef struct embed_rows_options { uint32_t size, flags; uint64_t seed; } embed_rows_options; /* EMBED_ROWS_STOCHASTIC: stochastic rounding */
+/**
+ * embed_table_set_rows: rows by number, from floats.
+ *
+ * Shapes   ids [n] in [0, rows); src [n, dim] with row stride ld_src elements (0 = dim).
+ * Types    src F32, F16 or BF16; t any dtype, to nearest, or stochastically: up or down with the odds that keep the mean, decided
+ *          by (seed, row, column) alone.
+ * Empty    n = 0 does nothing and follows no pointer.
+ * Errors   E_READ_ONLY, E_ID (at = the position), E_NONFINITE (at = the position in src of a row that the dtype cannot hold),
+ *          E_ARGUMENT, E_OPTION, E_OVERFLOW, E_MEMORY: the table is as it was.
+ * Threads  t and ctx exclusive; the calling thread does it, in the order of ids. Counts as a change of t.
+ * Cost     writes n * row_bytes; scaled dtypes encode each row twice, to refuse before they write.
+ * Since    0.1.
+ */
 EMBED_FN embed_status embed_table_set_rows(embed_context *ctx, embed_table *t, const int64_t *ids, int64_t n, const void *src,
                                            embed_dtype src_dtype, int64_t ld_src, const embed_rows_options *opts);
+/** embed_table_retain: one more owner. From any thread; NULL gives NULL. Since 0.1. */
 EMBED_API embed_table *embed_table_retain(const embed_table *t); /* +1, returns t; tied = one table, two owners */
+/** embed_table_release: one owner less; the last frees owned memory or calls done. Since 0.1. */
 EMBED_API void embed_table_release(const embed_table *t);        /* -1, from any thread; NULL is fine */
+/** embed_table_rows, _vocab, _dim, _row_bytes: stored rows, valid ids, columns, bytes from row to row; E_ARGUMENT for NULL. Since 0.1. */
 EMBED_API int64_t embed_table_rows(const embed_table *t);
 EMBED_API int64_t embed_table_vocab(const embed_table *t);
 EMBED_API int64_t embed_table_dim(const embed_table *t);
 EMBED_API int64_t embed_table_row_bytes(const embed_table *t);
+/** embed_table_dtype: how rows are stored; EMBED_DTYPE_NONE for NULL. Since 0.1. */
 EMBED_API embed_dtype embed_table_dtype(const embed_table *t);
+/** embed_table_data, _mutable_data: the stored bytes, NULL for NULL. Writers keep readers away themselves. Since 0.1. */
 EMBED_API const void *embed_table_data(const embed_table *t);   /* row 0, as long as the table lives; NULL when rows are not one block in memory: use get_rows */
 EMBED_API void *embed_table_mutable_data(embed_table *t);       /* NULL if read-only; then say embed_table_changed */
+/** embed_table_changed: NULL does nothing. set_rows and init say it by themselves. Since 0.1. */
 EMBED_API void embed_table_changed(embed_table *t);             /* after raw writes: prepared heads notice (EMBED_E_STALE) */
 
 #ifdef __cplusplus

@@ -63,10 +63,44 @@ typedef struct embed_optimizer embed_optimizer; /* per-row optimiser state of on
 typedef struct embed_file embed_file;           /* opened and fully validated checkpoint, reference-counted */
 typedef struct embed_writer embed_writer;       /* a file being written; nothing has its name before commit */
 
+/**
+ * embed_version: the version of the library that was loaded; EMBED_VERSION is the header's.
+ *
+ *   major << 16 | minor << 8 | patch
+ *
+ * Since    0.1.
+ */
 EMBED_API uint32_t embed_version(void);                  /* EMBED_VERSION of the library loaded */
+/**
+ * embed_status_name: the constant's name, for logs. embed_error_text says what happened.
+ *
+ * Errors   "unknown status" for a number that is none.
+ * Since    0.1.
+ */
 EMBED_API const char *embed_status_name(embed_status s); /* "EMBED_E_ID"; static, never NULL */
+/**
+ * embed_dtype_name: the name that embed_dtype_find takes: "f32", "f16", "bf16", "f64", "int8_row", "int4_group", "uint8_row".
+ *
+ * Errors   NULL for what this library cannot store.
+ * Since    0.1.
+ */
 EMBED_API const char *embed_dtype_name(embed_dtype t);   /* "q8_0"; static, NULL = no such dtype */
+/**
+ * embed_dtype_find: the dtype of a name, letter by letter.
+ *
+ * Errors   EMBED_DTYPE_NONE for an unknown name or NULL.
+ * Since    0.1.
+ */
 EMBED_API embed_dtype embed_dtype_find(const char *name);
+/**
+ * embed_row_bytes: bytes of one packed row.
+ *
+ * Shapes   dim columns, at least 1; group columns per scale (0 = 32, else 32, 64 or 128), used by grouped dtypes alone.
+ * Types    any dtype of this library.
+ * Errors   returned: E_UNSUPPORTED (a constant that this version cannot store, or a dim that is no whole number of blocks),
+ *          E_ARGUMENT (no dtype, dim, group), E_OVERFLOW.
+ * Since    0.1.
+ */
 EMBED_FN int64_t embed_row_bytes(embed_dtype t, int64_t dim, int32_t group); /* packed row, or a status < 0 */
 
 #ifdef __cplusplus

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* embed: look into files that hold a vocabulary. Never calls setlocale: printf writes numbers as C does. */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <embed/embed.h>
 
@@ -23,14 +21,6 @@ const cli_command *cli_command_find(const char *name) {
   for (int i = 0; cli_command_at(i); ++i)
     if (strcmp(name, commands[i].name) == 0) return &commands[i];
   return NULL;
-}
-
-/* A caller may have closed stdin, stdout or stderr; the next file opened would become what printf writes to. */
-static void hold_standard_files(void) {
-  int fd;
-  do fd = open("/dev/null", O_RDONLY);
-  while (fd >= 0 && fd <= STDERR_FILENO);
-  if (fd >= 0) close(fd);
 }
 
 static int print_version(void) {
@@ -65,7 +55,6 @@ static int run(const cli_options *o) {
 
 int main(int argc, char **argv) {
   cli_options options;
-  hold_standard_files();
   signal(SIGXFSZ, SIG_IGN); /* a file-size limit is a write that fails, and is told as one */
   int status = cli_options_read(argc, argv, &options);
   if (status == CLI_DONE) status = run(&options);

@@ -142,7 +142,7 @@ static embed_status run(embed_context *ctx, bag_job *job) {
   EMBED__TRY(check_offsets(ctx, job));
   EMBED__TRY(embed__check_ids(ctx, &job->ids, &job->policy, &replaced));
   if (job->bags == 0) return EMBED_OK;
-  job->in_place = t->dtype == EMBED_F32 && ((uintptr_t)t->data | (uintptr_t)t->row_bytes) % sizeof(float) == 0;
+  job->in_place = embed__floats_in_place(t);
   job->ahead = embed__rows_ahead(t);
   EMBED__TRY(embed__work_rows_take(ctx, WORK_ROWS, t->dim, &job->work)); /* proves the product below */
   job->steps_per_task = embed__rows_per_task(t->dim * (int64_t)sizeof(float));

@@ -12,8 +12,9 @@ enum {
   /* An output larger than this is written past the caches: its first lines would be gone before anybody reads them, and
    * a plain store reads each line before it writes it. About one core's share of a server's last-level cache. */
   EMBED__STREAM_BYTES = 16 << 20,
-  /* Below this a row's ragged ends outweigh its whole lines. */
+  /* Shorter rows are not: of whole cache lines, and of others, whose ragged ends weigh more than their lines. */
   EMBED__STREAM_ROW_BYTES = 256,
+  EMBED__STREAM_RAGGED_BYTES = 1 << 10,
   /* Stored bytes that are asked for ahead of the row in work, and the most rows that is: well inside a 32 KiB cache. */
   EMBED__AHEAD_BYTES = 16 << 10,
   EMBED__AHEAD_ROWS = 16

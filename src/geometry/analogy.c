@@ -19,11 +19,9 @@ static void add_row(embed_context *ctx, const embed_table *t, int32_t id, float 
 static embed_status analogy(embed_context *ctx, embed__nearest *q, const int32_t *abc) {
   const embed_table *t = q->table;
   float *queries, *row;
-  int64_t floats;
-  if (!embed__mul(q->n, t->dim, &floats)) return embed__out_of_memory(ctx, -1);
-  EMBED__TRY(embed__scratch_get(ctx, floats, sizeof *queries, &queries));
+  EMBED__TRY(embed__scratch_matrix(ctx, q->n, t->dim, sizeof *queries, &queries));
   EMBED__TRY(embed__scratch_get(ctx, t->dim, sizeof *row, &row));
-  memset(queries, 0, (size_t)floats * sizeof *queries);
+  memset(queries, 0, (size_t)(q->n * t->dim) * sizeof *queries);
   bool unit = q->metric == EMBED_METRIC_COSINE;
   for (int64_t i = 0; i < q->n; ++i) {
     float *query = queries + i * t->dim;

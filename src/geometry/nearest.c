@@ -91,9 +91,8 @@ static void answer(nearest_job *job, int32_t slots, int64_t row) {
 }
 
 static embed_status take_heaps(embed_context *ctx, nearest_job *job, int64_t slots) {
-  int64_t heaps = slots * job->chunk, entries;
-  if (!embed__mul(heaps, job->capacity, &entries)) return embed__out_of_memory(ctx, -1);
-  EMBED__TRY(embed__scratch_get(ctx, entries, sizeof *job->entries, &job->entries));
+  int64_t heaps = slots * job->chunk;
+  EMBED__TRY(embed__scratch_matrix(ctx, heaps, job->capacity, sizeof *job->entries, &job->entries));
   return embed__scratch_get(ctx, heaps, sizeof *job->heaps, &job->heaps);
 }
 
@@ -132,10 +131,9 @@ static embed_status by_distance(embed_context *ctx, nearest_job *job) {
   enum { CHUNK = 16 };
   const embed__nearest *q = job->q;
   int32_t workers = embed__workers(ctx);
-  int64_t floats, blocks = embed__ceil_div(q->table->vocab, EMBED__BLOCK), chunks = embed__ceil_div(q->n, CHUNK);
+  int64_t blocks = embed__ceil_div(q->table->vocab, EMBED__BLOCK), chunks = embed__ceil_div(q->n, CHUNK);
   job->chunk = embed__min(q->n, CHUNK);
-  if (!embed__mul(workers, q->table->dim, &floats)) return embed__out_of_memory(ctx, -1);
-  EMBED__TRY(embed__scratch_get(ctx, floats, sizeof(float), &job->row));
+  EMBED__TRY(embed__scratch_matrix(ctx, workers, q->table->dim, sizeof(float), &job->row));
   EMBED__TRY(embed__scratch_get(ctx, workers * job->chunk * EMBED__BLOCK, sizeof(float), &job->distances));
   EMBED__TRY(take_heaps(ctx, job, workers));
   for (job->first = 0; job->first < q->n; job->first += CHUNK) {

@@ -26,9 +26,7 @@ static void norms_of_rows(void *arg, int64_t task, int32_t worker) {
 
 embed_status embed__norms(embed_context *ctx, const embed_table *t, float *norms) {
   norms_job job = {.ctx = ctx, .t = t, .norms = norms};
-  int64_t floats;
-  if (!embed__mul(embed__workers(ctx), t->dim, &floats)) return embed__out_of_memory(ctx, -1);
-  EMBED__TRY(embed__scratch_get(ctx, floats, sizeof(float), &job.scratch));
+  EMBED__TRY(embed__scratch_matrix(ctx, embed__workers(ctx), t->dim, sizeof(float), &job.scratch));
   int64_t tasks = embed__ceil_div(t->vocab, ROWS_PER_TASK);
   return embed__run_long(ctx, tasks, norms_of_rows, &job, 0, tasks);
 }

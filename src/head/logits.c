@@ -77,21 +77,19 @@ static void logits_of_ids(void *arg, int64_t task, int32_t worker) {
 
 static embed_status logits_at(embed_context *ctx, at_job *job, const embed__sweep *s) {
   const embed_table *t = s->table;
-  int64_t floats;
   job->kernels = ctx->kernels;
   job->x = (const float *)(const void *)s->x;
   job->ldx = s->ldx;
   if (s->x_dtype != EMBED_F32) {
     float *x;
-    if (!embed__mul(s->n, t->dim, &floats)) return embed__out_of_memory(ctx, -1);
-    EMBED__TRY(embed__scratch_get(ctx, floats, sizeof *x, &x));
+    EMBED__TRY(embed__scratch_matrix(ctx, s->n, t->dim, sizeof *x, &x));
     for (int64_t i = 0; i < s->n; ++i)
       embed__load_row(ctx->kernels, s->x + i * s->ldx * embed__float_bytes(s->x_dtype), s->x_dtype, x + i * t->dim, t->dim);
     job->x = x;
     job->ldx = t->dim;
   }
-  if (!embed__mul(embed__workers(ctx), embed__decoded_floats(t), &floats)) return embed__out_of_memory(ctx, -1);
-  if (floats) EMBED__TRY(embed__scratch_get(ctx, floats, sizeof(float), &job->decoded));
+  int64_t decoded = embed__decoded_floats(t);
+  if (decoded) EMBED__TRY(embed__scratch_matrix(ctx, embed__workers(ctx), decoded, sizeof(float), &job->decoded));
   int64_t tasks = embed__ceil_div(job->m, IDS_PER_TASK);
   EMBED__TRY(embed__run_long(ctx, tasks, logits_of_ids, job, 0, tasks));
   int64_t refused = atomic_load(&job->refused);

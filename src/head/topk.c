@@ -35,10 +35,9 @@ static void take_tile(void *arg, const embed__tile *tile) {
 }
 
 static embed_status take_scratch(embed_context *ctx, topk_job *job, const embed__sweep *s, bool logsumexp) {
-  int64_t heaps = (int64_t)s->slots * s->chunk, entries;
+  int64_t heaps = (int64_t)s->slots * s->chunk;
   job->chunk = s->chunk;
-  if (!embed__mul(heaps, job->capacity, &entries)) return embed__out_of_memory(ctx, -1);
-  EMBED__TRY(embed__scratch_get(ctx, entries, sizeof *job->entries, &job->entries));
+  EMBED__TRY(embed__scratch_matrix(ctx, heaps, job->capacity, sizeof *job->entries, &job->entries));
   EMBED__TRY(embed__scratch_get(ctx, heaps, sizeof *job->heaps, &job->heaps));
   if (!logsumexp) return EMBED_OK;
   return embed__scratch_get(ctx, s->chunk * job->blocks, sizeof *job->states, &job->states);

@@ -38,8 +38,10 @@ embed_status embed__file_open(embed_context *ctx, const char *path, const embed_
   embed_status status = embed__map_open(ctx, path, f->label, o->flags, &f->map);
   if (status == EMBED_OK) status = embed__format_choose(ctx, f, o->format);
   if (status == EMBED_OK) status = f->format->open(ctx, f, o);
-  if (status != EMBED_OK) embed__file_release(f);
-  else *out = f;
+  if (status != EMBED_OK)
+    embed__file_release(f);
+  else
+    *out = f;
   return status;
 }
 

@@ -34,12 +34,12 @@ struct embed_file {
   embed__map map;
   embed__tensor *tensors;
   int64_t tensor_count;
-  embed__tokens *tokens;         /* NULL = the file names no tokens */
-  int64_t roles[EMBED__ROLES];   /* a tensor each, -1 = none */
-  char *notes;                   /* NULL = none */
-  size_t notes_bytes;            /* with the NUL */
-  struct embed__kept *kept;      /* strings, see embed__file_keep */
-  char label[EMBED__LABEL + 4];  /* the path in messages; of a long one, its end */
+  embed__tokens *tokens;        /* NULL = the file names no tokens */
+  int64_t roles[EMBED__ROLES];  /* a tensor each, -1 = none */
+  char *notes;                  /* NULL = none */
+  size_t notes_bytes;           /* with the NUL */
+  struct embed__kept *kept;     /* strings, see embed__file_keep */
+  char label[EMBED__LABEL + 4]; /* the path in messages; of a long one, its end */
 };
 
 /* Maps the file, finds its format and lets it prove everything. o is a checked copy. */
@@ -60,9 +60,7 @@ embed_status embed__file_keep(embed_context *ctx, embed_file *f, const void *s, 
 int64_t embed__header_limit(const embed_file_options *o); /* bytes */
 
 /* Files may start a number at any byte, and machines of either byte order read them. */
-static inline uint32_t embed__le32(const unsigned char *p) {
-  return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
+static inline uint32_t embed__le32(const unsigned char *p) { return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24; }
 static inline uint16_t embed__le16(const unsigned char *p) { return (uint16_t)(p[0] | p[1] << 8); }
 enum { EMBED__BIG_ENDIAN_HOST = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ };
 

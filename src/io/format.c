@@ -22,9 +22,7 @@ static const char *all_names(char room[NAMES]) {
   return room;
 }
 
-static bool begins(const embed__map *m, const char *with, size_t bytes) {
-  return m->bytes >= (int64_t)bytes && memcmp(m->data, with, bytes) == 0;
-}
+static bool begins(const embed__map *m, const char *with, size_t bytes) { return m->bytes >= (int64_t)bytes && memcmp(m->data, with, bytes) == 0; }
 
 static unsigned char lower(unsigned char c) { return c >= 'A' && c <= 'Z' ? (unsigned char)(c + 'a' - 'A') : c; }
 
@@ -62,7 +60,8 @@ static embed_status unrecognised(embed_context *ctx, const embed_file *f) {
   for (int i = 0; i < COUNT; ++i) {
     size_t bytes = strlen(registry[i].extension), whole = strlen(f->label);
     if (whole > bytes && same_letters(f->label + whole - bytes, registry[i].extension, bytes))
-      return embed__fail(ctx, EMBED_E_FORMAT, 0, "%s: its name says %s, its first bytes do not (formats tried: %s)", f->label, registry[i].name, all_names(names));
+      return embed__fail(ctx, EMBED_E_FORMAT, 0, "%s: its name says %s, its first bytes do not (formats tried: %s)", f->label, registry[i].name,
+                         all_names(names));
   }
   return embed__fail(ctx, EMBED_E_FORMAT, 0, "%s: no format recognises it (formats tried: %s)", f->label, all_names(names));
 }

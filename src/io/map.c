@@ -85,16 +85,20 @@ embed_status embed__map_open(embed_context *ctx, const char *path, const char *l
   int before = errno, descriptor = open_once(path);
   embed_status status = descriptor < 0 ? system_failed(ctx, label, "opening it") : take(ctx, descriptor, label, flags, &m);
   if (descriptor >= 0) (void)close(descriptor);
-  if (status == EMBED_OK) *out = m;
-  else embed__map_close(&ctx->memory, &m);
+  if (status == EMBED_OK)
+    *out = m;
+  else
+    embed__map_close(&ctx->memory, &m);
   errno = before;
   return status;
 }
 
 void embed__map_close(const embed_allocator *memory, embed__map *m) {
   void *data = (void *)(uintptr_t)m->data;
-  if (m->copied) embed__free(memory, data, (size_t)m->bytes, EMBED__ALIGNMENT);
-  else if (data) (void)munmap(data, (size_t)m->bytes);
+  if (m->copied)
+    embed__free(memory, data, (size_t)m->bytes, EMBED__ALIGNMENT);
+  else if (data)
+    (void)munmap(data, (size_t)m->bytes);
   m->data = NULL;
   m->copied = false;
 }

@@ -132,7 +132,8 @@ static embed_status read_type(const cursor *c, int64_t at, embed__tensor *tensor
   if (!kind) return bad_type(c, at, EMBED_E_UNSUPPORTED, s, "is none that this version knows");
   *width = 0;
   for (digit = s + 2; *digit >= '0' && *digit <= '9'; ++digit)
-    if (!embed__mul(*width, 10, width) || !embed__add(*width, *digit - '0', width)) return bad_type(c, at, EMBED_E_OVERFLOW, s, "has a size that does not fit into 64 bits");
+    if (!embed__mul(*width, 10, width) || !embed__add(*width, *digit - '0', width))
+      return bad_type(c, at, EMBED_E_OVERFLOW, s, "has a size that does not fit into 64 bits");
   bool sized = digit > s + 2 && (kind->sizes == 0 || (*width < 64 && (kind->sizes >> *width & 1)));
   bool whole = *digit == '\0' || ((s[1] == 'm' || s[1] == 'M') && *digit == '[' && s[strlen(s) - 1] == ']');
   if (!sized || !whole) return bad_type(c, at, EMBED_E_FORMAT, s, "is no type of numpy");
@@ -152,14 +153,17 @@ static embed_status read_value(cursor *c, int key, embed__tensor *tensor, int64_
     case 0: {
       int begins = skip_blanks(c);
       if (begins == '[' || begins == '(')
-        return embed__fail(c->ctx, EMBED_E_UNSUPPORTED, c->at, "%s: the elements are structures of several fields (byte %" PRId64 "), a table holds numbers of one type", c->f->label, c->at);
+        return embed__fail(c->ctx, EMBED_E_UNSUPPORTED, c->at,
+                           "%s: the elements are structures of several fields (byte %" PRId64 "), a table holds numbers of one type", c->f->label, c->at);
       EMBED__TRY(read_string(c, &first, &bytes));
       EMBED__TRY(embed__file_keep(c->ctx, c->f, c->data + first, bytes, &tensor->stored));
       return read_type(c, first, tensor, width);
     }
     case 1:
-      if (take_word(c, "True")) tensor->column_major = true;
-      else if (!take_word(c, "False")) return expected(c, "True or False");
+      if (take_word(c, "True"))
+        tensor->column_major = true;
+      else if (!take_word(c, "False"))
+        return expected(c, "True or False");
       return EMBED_OK;
     default: return read_shape(c, tensor);
   }
@@ -200,13 +204,16 @@ static embed_status find_header(cursor *c, const embed_file_options *o) {
   if (major < 1 || major > 3 || minor != 0)
     return embed__fail(c->ctx, EMBED_E_UNSUPPORTED, MAGIC_BYTES, "%s: npy version %d.%d; 1.0, 2.0 and 3.0 are read", c->f->label, major, minor);
   c->at = MAGIC_BYTES + 2 + (major == 1 ? 2 : 4);
-  if (size < c->at) return embed__fail(c->ctx, EMBED_E_FORMAT, size, "%s: the file ends at byte %" PRId64 " before its header does: it was cut short", c->f->label, size);
+  if (size < c->at)
+    return embed__fail(c->ctx, EMBED_E_FORMAT, size, "%s: the file ends at byte %" PRId64 " before its header does: it was cut short", c->f->label, size);
   int64_t bytes = major == 1 ? embed__le16(c->data + MAGIC_BYTES + 2) : embed__le32(c->data + MAGIC_BYTES + 2);
   c->end = c->at + bytes;
   if (c->end > size)
-    return embed__fail(c->ctx, EMBED_E_FORMAT, size, "%s: the header ends at byte %" PRId64 ", the file at %" PRId64 ": it was cut short", c->f->label, c->end, size);
+    return embed__fail(c->ctx, EMBED_E_FORMAT, size, "%s: the header ends at byte %" PRId64 ", the file at %" PRId64 ": it was cut short", c->f->label, c->end,
+                       size);
   if (bytes > limit)
-    return embed__fail(c->ctx, EMBED_E_FORMAT, MAGIC_BYTES + 2, "%s: the header has %" PRId64 " bytes, at most %" PRId64 " are read (numpy's own limit is %d)", c->f->label, bytes, limit, NUMPY_LIMIT);
+    return embed__fail(c->ctx, EMBED_E_FORMAT, MAGIC_BYTES + 2, "%s: the header has %" PRId64 " bytes, at most %" PRId64 " are read (numpy's own limit is %d)",
+                       c->f->label, bytes, limit, NUMPY_LIMIT);
   return EMBED_OK;
 }
 
@@ -216,9 +223,11 @@ static embed_status find_data(const cursor *c, embed__tensor *tensor, int64_t wi
   int64_t bytes = width, end;
   for (int32_t i = 0; i < tensor->rank; ++i)
     if (!embed__mul(bytes, tensor->shape[i], &bytes)) break;
-  if (bytes < 0 || !embed__add(c->end, bytes, &end))
-    return embed__fail(c->ctx, EMBED_E_OVERFLOW, c->end, "%s: the product of the shape and %" PRId64 " bytes per element does not fit into 64 bits", c->f->label, width);
-  if (end > size) return embed__fail(c->ctx, EMBED_E_FORMAT, size, "%s: data ends at byte %" PRId64 ", the file at %" PRId64 ": it was cut short", c->f->label, end, size);
+  if (!embed__add(c->end, bytes, &end)) /* refuses the product's -1 too */
+    return embed__fail(c->ctx, EMBED_E_OVERFLOW, c->end, "%s: the product of the shape and %" PRId64 " bytes per element does not fit into 64 bits",
+                       c->f->label, width);
+  if (end > size)
+    return embed__fail(c->ctx, EMBED_E_FORMAT, size, "%s: data ends at byte %" PRId64 ", the file at %" PRId64 ": it was cut short", c->f->label, end, size);
   tensor->offset = c->end;
   tensor->bytes = bytes;
   /* Both orders are one where at most one extent counts. */

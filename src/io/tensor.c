@@ -61,8 +61,8 @@ static void reorder_rows(void *arg, int64_t task, int32_t worker) {
     }
 }
 
-static embed_status reordered(embed_context *ctx, const embed_file *f, const embed__tensor *tensor, int64_t rows, int64_t dim,
-                              const embed_table_options *o, embed_table **out) {
+static embed_status reordered(embed_context *ctx, const embed_file *f, const embed__tensor *tensor, int64_t rows, int64_t dim, const embed_table_options *o,
+                              embed_table **out) {
   enum { TASK_BYTES = 1 << 20 };
   EMBED__TRY(embed__table_new(ctx, rows, dim, o, out));
   reorder_job job = {.from = f->map.data + tensor->offset, .to = (*out)->data, .rows = rows, .dim = dim, .swap = tensor->swapped};
@@ -94,7 +94,8 @@ embed_status embed__file_table(embed_context *ctx, const embed_file *f, int64_t 
   int64_t rows, dim;
   *out = NULL;
   if (i == -1) i = f->roles[EMBED_ROLE_TOKEN];
-  if (i < 0 || i >= f->tensor_count) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "%s: tensor %" PRId64 " is asked for, there are %" PRId64, f->label, i, f->tensor_count);
+  if (i < 0 || i >= f->tensor_count)
+    return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "%s: tensor %" PRId64 " is asked for, there are %" PRId64, f->label, i, f->tensor_count);
   const embed__tensor *tensor = &f->tensors[i];
   if (tensor->table) {
     *out = embed__table_retain(tensor->table);
@@ -103,11 +104,12 @@ embed_status embed__file_table(embed_context *ctx, const embed_file *f, int64_t 
   embed__text text = embed__text_in(shape, sizeof shape);
   embed__text_shape(&text, tensor->shape, tensor->rank);
   if (!embed__tensor_extents(tensor, &rows, &dim) || dim < 1)
-    return embed__fail(ctx, EMBED_E_MISMATCH, -1, "%s: tensor \"%.100s\" has shape %s, a table has 2 extents, the second at least 1", f->label, tensor->name, shape);
+    return embed__fail(ctx, EMBED_E_MISMATCH, -1, "%s: tensor \"%.100s\" has shape %s, a table has 2 extents, the second at least 1", f->label, tensor->name,
+                       shape);
   if (tensor->dtype == EMBED_DTYPE_NONE)
-    return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "%s: tensor \"%.100s\" is stored as %.40s, for which there is no table type%s", f->label, tensor->name, tensor->stored,
-                       tensor->hint ? tensor->hint : "");
-  embed_table_options o = {.size = sizeof o, .dtype = tensor->dtype};
+    return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "%s: tensor \"%.100s\" is stored as %.40s, for which there is no table type%s", f->label, tensor->name,
+                       tensor->stored, tensor->hint ? tensor->hint : "");
+  embed_table_options o = {.size = sizeof o, .flags = EMBED_TABLE_READ_ONLY, .dtype = tensor->dtype};
   if (tensor->swapped || tensor->column_major) return reordered(ctx, f, tensor, rows, dim, &o, out);
   return in_place(ctx, f, tensor, rows, dim, &o, out);
 }
@@ -126,7 +128,8 @@ embed_status embed_file_tensor(embed_context *ctx, const embed_file *f, int64_t 
   EMBED__BEGIN(ctx);
   EMBED__NOT_NULL(ctx, f);
   EMBED__NOT_NULL(ctx, out);
-  if (i < 0 || i >= f->tensor_count) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "%s: tensor %" PRId64 " is asked for, there are %" PRId64, f->label, i, f->tensor_count);
+  if (i < 0 || i >= f->tensor_count)
+    return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "%s: tensor %" PRId64 " is asked for, there are %" PRId64, f->label, i, f->tensor_count);
   const embed__tensor *tensor = &f->tensors[i];
   embed_tensor_info info;
   memset(&info, 0, sizeof info);

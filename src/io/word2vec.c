@@ -14,7 +14,7 @@ enum { HEADER_BYTES = 128, TOKEN_BYTES = 64 << 10 };
 
 typedef struct header {
   int64_t rows, dim;
-  int64_t bytes; /* of the line, with its newline; 0 = this is no such line */
+  int64_t bytes;  /* of the line, with its newline; 0 = this is no such line */
   bool too_large; /* a number does not fit into 64 bits */
 } header;
 
@@ -64,19 +64,21 @@ static bool is_text(const unsigned char *row, int64_t bytes, int64_t dim) {
 
 /* Sizes that the header promises, before anything is allocated by them. */
 static embed_status check_header(embed_context *ctx, const embed_file *f, const header *h, const embed_file_options *o) {
-  int64_t row_bytes, least, table_bytes, end;
+  int64_t row_bytes, least, end;
   if (h->bytes == 0) return embed__fail(ctx, EMBED_E_FORMAT, 0, "%s: it does not begin with word2vec's line \"rows dim\"", f->label);
   if (h->bytes > embed__header_limit(o))
-    return embed__fail(ctx, EMBED_E_FORMAT, 0, "%s: the header has %" PRId64 " bytes, at most %" PRId64 " were asked for", f->label, h->bytes, embed__header_limit(o));
+    return embed__fail(ctx, EMBED_E_FORMAT, 0, "%s: the header has %" PRId64 " bytes, at most %" PRId64 " were asked for", f->label, h->bytes,
+                       embed__header_limit(o));
   if (h->too_large) return embed__fail(ctx, EMBED_E_OVERFLOW, 0, "%s: a number in the first line does not fit into 64 bits", f->label);
   if (h->dim < 1) return embed__fail(ctx, EMBED_E_FORMAT, 0, "%s: the first line promises rows of 0 columns", f->label);
-  if (!embed__mul(h->dim, 4, &row_bytes) || !embed__mul(h->rows, row_bytes, &table_bytes) || !embed__add(row_bytes, 1, &least) ||
-      !embed__mul(h->rows, least, &least) || !embed__add(h->bytes, least, &end))
-    return embed__fail(ctx, EMBED_E_OVERFLOW, 0, "%s: the first line promises %" PRId64 " rows of %" PRId64 " columns: their size does not fit into 64 bits", f->label, h->rows, h->dim);
+  if (!embed__mul(h->dim, 4, &row_bytes) || !embed__add(row_bytes, 1, &least) || !embed__mul(h->rows, least, &least) || !embed__add(h->bytes, least, &end))
+    return embed__fail(ctx, EMBED_E_OVERFLOW, 0, "%s: the first line promises %" PRId64 " rows of %" PRId64 " columns: their size does not fit into 64 bits",
+                       f->label, h->rows, h->dim);
   if (!o->format && h->rows > 0 && is_text(f->map.data + h->bytes, f->map.bytes - h->bytes, h->dim))
     return embed__fail(ctx, EMBED_E_UNSUPPORTED, h->bytes, "%s: its rows are text; word2vec text is not read by this version, word2vec binary is", f->label);
   if (end > f->map.bytes)
-    return embed__fail(ctx, EMBED_E_FORMAT, f->map.bytes, "%s: %" PRId64 " rows of %" PRId64 " columns end at byte %" PRId64 " at the earliest, the file at %" PRId64 ": it was cut short",
+    return embed__fail(ctx, EMBED_E_FORMAT, f->map.bytes,
+                       "%s: %" PRId64 " rows of %" PRId64 " columns end at byte %" PRId64 " at the earliest, the file at %" PRId64 ": it was cut short",
                        f->label, h->rows, h->dim, end, f->map.bytes);
   return EMBED_OK;
 }
@@ -94,17 +96,22 @@ static embed_status scan(embed_context *ctx, embed_file *f, const header *h, int
     int64_t room = embed__min(size - at, TOKEN_BYTES + 1);
     const unsigned char *blank = room ? memchr(data + at, ' ', (size_t)room) : NULL;
     if (!blank && room > TOKEN_BYTES)
-      return embed__fail(ctx, EMBED_E_FORMAT, at, "%s: no blank ends the token of row %" PRId64 " at byte %" PRId64 " within %d bytes", f->label, row, at, TOKEN_BYTES);
-    if (!blank) return embed__fail(ctx, EMBED_E_FORMAT, size, "%s: the file ends at byte %" PRId64 " before the token of row %" PRId64 " does: it was cut short", f->label, size, row);
+      return embed__fail(ctx, EMBED_E_FORMAT, at, "%s: no blank ends the token of row %" PRId64 " at byte %" PRId64 " within %d bytes", f->label, row, at,
+                         TOKEN_BYTES);
+    if (!blank)
+      return embed__fail(ctx, EMBED_E_FORMAT, size, "%s: the file ends at byte %" PRId64 " before the token of row %" PRId64 " does: it was cut short",
+                         f->label, size, row);
     int64_t numbers = blank - data + 1;
     if (size - numbers < row_bytes)
-      return embed__fail(ctx, EMBED_E_FORMAT, size, "%s: row %" PRId64 " ends at byte %" PRId64 ", the file at %" PRId64 ": it was cut short", f->label, row, numbers + row_bytes, size);
+      return embed__fail(ctx, EMBED_E_FORMAT, size, "%s: row %" PRId64 " ends at byte %" PRId64 ", the file at %" PRId64 ": it was cut short", f->label, row,
+                         numbers + row_bytes, size);
     embed__tokens_add(f->tokens, data + at, numbers - 1 - at);
     where[row] = numbers;
     at = numbers + row_bytes;
   }
   for (; at < size; ++at)
-    if (data[at] != '\n') return embed__fail(ctx, EMBED_E_FORMAT, at, "%s: byte %" PRId64 " lies behind the last of the %" PRId64 " rows", f->label, at, h->rows);
+    if (data[at] != '\n')
+      return embed__fail(ctx, EMBED_E_FORMAT, at, "%s: byte %" PRId64 " lies behind the last of the %" PRId64 " rows", f->label, at, h->rows);
   return EMBED_OK;
 }
 
@@ -122,7 +129,8 @@ static void copy_rows(void *arg, int64_t task, int32_t worker) {
   for (int64_t row = task * job->grain; row < end; ++row) {
     const unsigned char *from = job->data + job->where[row];
     unsigned char *to = job->table + row * job->dim * 4;
-    if (!EMBED__BIG_ENDIAN_HOST) memcpy(to, from, (size_t)job->dim * 4);
+    if (!EMBED__BIG_ENDIAN_HOST)
+      memcpy(to, from, (size_t)job->dim * 4);
     else
       for (int64_t j = 0; j < job->dim; ++j) memcpy(to + 4 * j, &(uint32_t){embed__le32(from + 4 * j)}, 4);
   }
@@ -144,7 +152,8 @@ static embed_status note_tokens(embed_context *ctx, embed_file *f) {
 static embed_status read_rows(embed_context *ctx, embed_file *f, const header *h, int64_t *where) {
   const embed_table_options dense = {.size = sizeof dense, .dtype = EMBED_F32, .flags = EMBED_TABLE_READ_ONLY};
   embed__tensor *tensor = f->tensors;
-  *tensor = (embed__tensor){.name = "vectors", .stored = "float", .shape = {h->rows, h->dim}, .rank = 2, .offset = -1, .bytes = 4 * h->rows * h->dim, .dtype = EMBED_F32};
+  *tensor = (embed__tensor){
+      .name = "vectors", .stored = "float", .shape = {h->rows, h->dim}, .rank = 2, .offset = -1, .bytes = 4 * h->rows * h->dim, .dtype = EMBED_F32};
   EMBED__TRY(embed__table_new(ctx, h->rows, h->dim, &dense, &tensor->table));
   EMBED__TRY(embed__tokens_new(ctx, h->rows, f->map.bytes - h->bytes - h->rows * (4 * h->dim + 1), &f->tokens));
   EMBED__TRY(scan(ctx, f, h, where));

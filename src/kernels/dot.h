@@ -19,6 +19,7 @@ typedef void embed__dot_tile(const void *rows, int64_t row_bytes, int64_t count,
 
 typedef struct embed__dot_kernels {
   embed__dot_tile *tile[EMBED__STORED_COUNT];
+  int vector_bits; /* of the vectors that they multiply with: what a planner compares with another library's */
 } embed__dot_kernels;
 
 void embed__dot_scalar(embed__dot_kernels *k);

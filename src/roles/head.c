@@ -19,8 +19,8 @@ static embed_status tied_head(embed_context *ctx, const embed_file *f, const emb
   const embed__tensor *tokens = &f->tensors[f->roles[EMBED_ROLE_TOKEN]];
   embed_table *opened = NULL;
   if (o->flags & EMBED_HEAD_REQUIRE_UNTIED)
-    return embed__fail(ctx, EMBED_E_NOT_FOUND, -1, "%s: there is no head of its own: \"%.100s\" is the token table and the only one of %" PRId64 " tensors", f->label,
-                       tokens->name, f->tensor_count);
+    return embed__fail(ctx, EMBED_E_NOT_FOUND, -1, "%s: there is no head of its own: \"%.100s\" is the token table and the only one of %" PRId64 " tensors",
+                       f->label, tokens->name, f->tensor_count);
   if (!(o->flags & EMBED_HEAD_RAW)) {
     if (o->logit_scale == 0) o->logit_scale = file.logit_scale;
     if (o->logit_softcap == 0) o->logit_softcap = file.logit_softcap;

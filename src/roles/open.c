@@ -25,7 +25,8 @@ static embed_status check_vocab(embed_context *ctx, const embed_file *f, int64_t
   embed__text text = embed__text_in(shape, sizeof shape);
   if (wanted == 0 || (embed__tensor_extents(tokens, &rows, &dim) && rows == wanted)) return EMBED_OK;
   embed__text_shape(&text, tokens->shape, tokens->rank);
-  return embed__fail(ctx, EMBED_E_MISMATCH, -1, "%s: %" PRId64 " rows are expected, the token table \"%.100s\" has shape %s", f->label, wanted, tokens->name, shape);
+  return embed__fail(ctx, EMBED_E_MISMATCH, -1, "%s: %" PRId64 " rows are expected, the token table \"%.100s\" has shape %s", f->label, wanted, tokens->name,
+                     shape);
 }
 
 embed_status embed_file_open(embed_context *ctx, const char *path, const embed_file_options *opts, embed_file **out) {

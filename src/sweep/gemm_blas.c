@@ -6,11 +6,13 @@
 #include <cblas.h>
 #include <limits.h>
 #include <pthread.h>
+#include <strings.h>
 #include <sys/mman.h>
 
 /* Optional: a distribution may put another BLAS under the name (FlexiBLAS). */
 extern int openblas_get_num_threads(void) __attribute__((weak));
 extern int openblas_get_parallel(void) __attribute__((weak));
+extern char *openblas_get_corename(void) __attribute__((weak));
 extern void openblas_set_num_threads(int threads) __attribute__((weak));
 
 enum { SERIAL_CALLERS = 16, OPENMP = 2 /* openblas_get_parallel() */ };
@@ -39,6 +41,21 @@ static void watch_forks(void) { (void)pthread_atfork(NULL, NULL, in_forked_child
 static int threads_now(void) { return openblas_get_num_threads ? openblas_get_num_threads() : -1; }
 
 int embed__blas_threads(void) { return threads_now(); }
+
+int embed__blas_vector_bits(void) {
+  static const struct {
+    const char *core;
+    int bits;
+  } known[] = {
+      {"SkylakeX", 512}, {"Cooperlake", 512}, {"SapphireRapids", 512}, {"Haswell", 256},     {"Zen", 256},    {"Excavator", 256}, {"Sandybridge", 128},
+      {"Nehalem", 128},  {"Prescott", 128},   {"Core2", 128},          {"Penryn", 128},      {"Atom", 128},   {"Nano", 128},      {"Opteron", 128},
+      {"Barcelona", 128}, {"Bobcat", 128},    {"Bulldozer", 128},      {"Piledriver", 128}, {"Steamroller", 128},
+  };
+  const char *core = openblas_get_corename ? openblas_get_corename() : NULL;
+  for (size_t i = 0; core && i < sizeof known / sizeof *known; ++i)
+    if (!strcasecmp(core, known[i].core)) return known[i].bits;
+  return 0;
+}
 
 /* Whether the address space still has room for the buffers of one more caller. */
 static bool room_for_buffers(int threads) {
@@ -129,6 +146,8 @@ bool embed__gemm_nn(int64_t m, int64_t n, int64_t k, const float *a, int64_t lda
 #else /* without OpenBLAS every product is the library's own */
 
 int embed__blas_threads(void) { return 0; }
+
+int embed__blas_vector_bits(void) { return 0; }
 
 bool embed__gemm_nt(int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float *c, int64_t ldc) {
   (void)m, (void)n, (void)k, (void)a, (void)lda, (void)b, (void)ldb, (void)c, (void)ldc;

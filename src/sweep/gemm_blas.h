@@ -14,6 +14,10 @@
 /* Threads that OpenBLAS runs a product on: 0 = not built in, -1 = unknown (another library under its name). */
 int embed__blas_threads(void);
 
+/* Width in bits of the vectors that its kernels multiply with here: 512, 256 or 128; 0 = unknown. On a CPU that it does
+ * not know it falls back to 128. */
+int embed__blas_vector_bits(void);
+
 /* C [m, n] = A [m, k] x B', B [n, k]: hidden vectors times rows. Row-major floats, strides in elements. */
 bool embed__gemm_nt(int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float *c, int64_t ldc);
 /* C [m, n] = A [m, k] x B [k, n], added to C when accumulate. */

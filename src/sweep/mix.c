@@ -44,7 +44,7 @@ static void own_rows(void *arg, int64_t task, int32_t worker) {
 }
 
 static embed_status own_mix(embed_context *ctx, mix_job *job) {
-  EMBED__TRY(embed__scratch_get(ctx, embed__workers(ctx) * job->t->dim, sizeof(float), &job->scratch));
+  EMBED__TRY(embed__scratch_matrix(ctx, embed__workers(ctx), job->t->dim, sizeof(float), &job->scratch));
   int64_t tasks = embed__ceil_div(job->n, OWN_ROWS);
   return embed__run_long(ctx, tasks, own_rows, job, 0, tasks);
 }
@@ -72,9 +72,8 @@ static void multiply_rows(void *arg, int64_t task, int32_t worker) {
 static embed_status blas_mix(embed_context *ctx, mix_job *job) {
   const embed_table *t = job->t;
   bool direct = embed__floats_in_place(t);
-  int64_t depth = direct ? DIRECT_DEPTH : DEPTH, floats;
-  if (!embed__mul(embed__min(depth, t->vocab), t->dim, &floats)) return embed__out_of_memory(ctx, -1);
-  if (!direct) EMBED__TRY(embed__scratch_get(ctx, floats, sizeof(float), &job->scratch));
+  int64_t depth = direct ? DIRECT_DEPTH : DEPTH;
+  if (!direct) EMBED__TRY(embed__scratch_matrix(ctx, embed__min(depth, t->vocab), t->dim, sizeof(float), &job->scratch));
   for (job->first = 0; job->first < t->vocab; job->first += depth) {
     job->depth = embed__min(depth, t->vocab - job->first);
     job->b = direct ? (const float *)(const void *)embed__row(t, job->first) : job->scratch;

@@ -7,10 +7,10 @@
 
 enum { DECODED_ROWS = 32 }; /* stay in L2 beside the hidden vectors */
 
-int64_t embed__decoded_floats(const embed_table *t) { return t->codec->stored >= 0 ? 0 : DECODED_ROWS * t->dim; }
-
-bool embed__floats_in_place(const embed_table *t) {
-  return t->dtype == EMBED_F32 && (uintptr_t)t->data % sizeof(float) == 0 && t->row_bytes % (int64_t)sizeof(float) == 0;
+int64_t embed__decoded_floats(const embed_table *t) {
+  int64_t floats = 0;
+  if (t->codec->stored < 0) (void)embed__mul(DECODED_ROWS, t->dim, &floats); /* -1 where that does not fit */
+  return floats;
 }
 
 void embed__product(const embed__kernels *k, const embed_table *t, int64_t first, int64_t count, const float *x, int64_t ldx, int64_t n,

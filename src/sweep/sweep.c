@@ -10,7 +10,8 @@
 #include "thread/run.h"
 
 enum {
-  BLAS_ROWS = 32,                /* hidden rows from which OpenBLAS was measured faster (CONTRIBUTING.md: measures) */
+  BLAS_ROWS = 48,                /* hidden rows from which OpenBLAS is faster than our kernels of its vector width, */
+  BLAS_ROWS_512 = 320,           /* and where both multiply with 512 bits: see blas_pays */
   BLAS_CHUNK = 512,              /* hidden rows per call of OpenBLAS */
   BLAS_COLUMNS = 8 * EMBED__BLOCK, /* table rows per call, on the table's own floats */
   PART_ROWS = 128,               /* when OpenBLAS runs one thread: what one of our tasks multiplies */
@@ -21,20 +22,30 @@ enum {
   FEW_ROWS = 16,
   DECODE_ROWS = 32,          /* table rows per task that makes floats for OpenBLAS */
   REDUCE_ROWS = 8,           /* hidden rows per task that reduces OpenBLAS's product */
-  STATE_BYTES = 32 << 20     /* of all reducers' states */
+  STATE_BYTES = 32 << 20     /* of all slots' tiles and states together */
 };
+
+/* Measured on 50257 x 768 floats, 2 threads: with 512-bit vectors our kernels do 204 to 253 GFLOP/s at 32 to 256 rows and
+ * OpenBLAS 82 to 231; at 512 rows 215 to 254. With 256 bits ours stay at 60 to 77, OpenBLAS passes them at 48 rows. An
+ * OpenBLAS with narrower vectors than ours (a core it does not know, or one that was forced) never catches up. */
+static bool blas_pays(const embed_context *ctx, int64_t n) {
+  int ours = ctx->kernels->dot.vector_bits, theirs = embed__blas_vector_bits();
+  if (theirs && theirs < ours) return false;
+  return n >= (ours >= 512 ? BLAS_ROWS_512 : BLAS_ROWS);
+}
 
 static embed_status plan(embed_context *ctx, embed__sweep *s) {
   bool reproducible = ctx->flags & EMBED_CONTEXT_REPRODUCIBLE, built_in = embed__blas_threads() != 0;
   if (s->force_blas && !built_in) return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "EMBED_HEAD_BLAS: this library is built without OpenBLAS");
   if (s->force_blas && reproducible) return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "EMBED_HEAD_BLAS: a reproducible context keeps away from OpenBLAS");
   s->direct = embed__floats_in_place(s->table);
-  s->blas = s->force_blas || (built_in && !reproducible && s->direct && s->n >= BLAS_ROWS);
+  s->blas = s->force_blas || (built_in && !reproducible && s->direct && blas_pays(ctx, s->n));
   s->slots = s->blas ? 1 : embed__workers(ctx);
   if (s->blas) {
     s->chunk = embed__min(s->n, BLAS_CHUNK); /* fixed: another chunk could give other bits */
   } else {
-    int64_t bounded = STATE_BYTES / embed__max(1, s->state_bytes) / s->slots;
+    int64_t row_bytes = s->state_bytes + (s->out ? 0 : EMBED__BLOCK * (int64_t)sizeof(float));
+    int64_t bounded = STATE_BYTES / embed__max(1, row_bytes) / s->slots;
     s->chunk = embed__max(1, embed__min(s->n, embed__min(OWN_CHUNK, bounded)));
   }
   return EMBED_OK;
@@ -45,11 +56,7 @@ embed_status embed__sweep_begin(embed_context *ctx, embed__sweep *s) {
   const embed_table *t = s->table;
   int32_t workers = embed__workers(ctx);
   int64_t columns = embed__min(t->vocab, s->direct ? BLAS_COLUMNS : EMBED__BLOCK);
-  if (s->x_dtype != EMBED_F32) {
-    int64_t floats;
-    if (!embed__mul(s->chunk, t->dim, &floats)) return embed__out_of_memory(ctx, -1);
-    EMBED__TRY(embed__scratch_get(ctx, floats, sizeof(float), &s->hidden));
-  }
+  if (s->x_dtype != EMBED_F32) EMBED__TRY(embed__scratch_matrix(ctx, s->chunk, t->dim, sizeof(float), &s->hidden));
   if (!s->out) {
     int64_t floats = s->blas ? s->chunk * columns : (int64_t)workers * s->chunk * EMBED__BLOCK;
     EMBED__TRY(embed__scratch_get(ctx, floats, sizeof(float), &s->tiles));

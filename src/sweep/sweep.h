@@ -56,9 +56,7 @@ embed_status embed__sweep_chunk(embed_context *ctx, embed__sweep *s, int64_t fir
  * room for embed__decoded_floats(t), may be NULL when that is 0. */
 void embed__product(const embed__kernels *k, const embed_table *t, int64_t first, int64_t count, const float *x, int64_t ldx, int64_t n,
                     float *decoded, float *z, int64_t ldz);
-int64_t embed__decoded_floats(const embed_table *t);
-/* Whether the rows are floats at float addresses, as OpenBLAS reads them. */
-bool embed__floats_in_place(const embed_table *t);
+int64_t embed__decoded_floats(const embed_table *t); /* -1: too many to count; scratch then refuses */
 
 /* Merges states[0 .. count) into states[0]; merge(a, b): a takes b in. Order: the binary tree over the block numbers. */
 void embed__merge_tree(void *states, int64_t count, size_t state_bytes, void (*merge)(void *a, const void *b));

@@ -33,6 +33,11 @@ struct embed_table {
 
 static inline const unsigned char *embed__row(const embed_table *t, int64_t row) { return t->data + row * t->row_bytes; }
 
+/* Whether the rows are floats at float addresses: what C and OpenBLAS may read as float. */
+static inline bool embed__floats_in_place(const embed_table *t) {
+  return t->dtype == EMBED_F32 && ((uintptr_t)t->data | (uintptr_t)t->row_bytes) % sizeof(float) == 0;
+}
+
 /* out[j] = decoded value * scale */
 static inline void embed__decode(const embed_context *ctx, const embed_table *t, int64_t row, float *out, float scale) {
   t->codec->decode(ctx->kernels, embed__row(t, row), out, t->dim, t->group, scale);

@@ -91,8 +91,10 @@ void embed__tokens_add(embed__tokens *t, const void *token, int64_t bytes) {
   t->offsets[id + 1] = begin + bytes + 1;
   t->count = id + 1;
   if (bytes == 0) ++t->empty;
-  if (*slot) ++t->repeated;
-  else *slot = (hash & ~ID_MASK) | (uint64_t)(id + 1);
+  if (*slot)
+    ++t->repeated;
+  else
+    *slot = (hash & ~ID_MASK) | (uint64_t)(id + 1);
 }
 
 const char *embed__tokens_get(const embed__tokens *t, int64_t id, int64_t *bytes) {

@@ -13,9 +13,9 @@ embed_status embed__tokens_new(embed_context *ctx, int64_t count, int64_t bytes,
 void embed__tokens_add(embed__tokens *t, const void *token, int64_t bytes);
 void embed__tokens_free(embed__tokens *t); /* NULL is fine */
 
-const char *embed__tokens_get(const embed__tokens *t, int64_t id, int64_t *bytes); /* a NUL behind it; NULL = no such id, *bytes untouched */
+const char *embed__tokens_get(const embed__tokens *t, int64_t id, int64_t *bytes);    /* a NUL behind it; NULL = no such id, *bytes untouched */
 int64_t embed__tokens_find(const embed__tokens *t, const void *token, int64_t bytes); /* the lowest id, -1 = none */
-int64_t embed__tokens_repeated(const embed__tokens *t); /* ids whose token a lower id has */
-int64_t embed__tokens_empty(const embed__tokens *t);    /* ids whose token has no bytes */
+int64_t embed__tokens_repeated(const embed__tokens *t);                               /* ids whose token a lower id has */
+int64_t embed__tokens_empty(const embed__tokens *t);                                  /* ids whose token has no bytes */
 
 #endif

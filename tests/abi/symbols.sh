@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # symbols.sh ROOT SCRATCH NM LIBRARY ARCHIVE: what libembed.so exports = the functions of include/embed/*.h = the names in
-# cmake/libembed.map; libembed.a has no global name outside embed_; neither holds a variable that changes.
+# cmake/libembed.map; each meets NULL in tests/api/null_test.c; libembed.a has no global name outside embed_; neither holds a variable that changes.
 set -eu
 root=$1 scratch=$2 nm=$3 library=$4 archive=$5
 export LC_ALL=C
@@ -25,6 +25,11 @@ compare headers exported
 compare exported headers
 
 if grep '\*' "$root/cmake/libembed.map" | grep -v '/\*' | grep -vE '^[[:space:]]*\*;$'; then echo "^ a wildcard in the map" && failed=1; fi
+
+# FF-05: each of them is tried with NULL.
+cat "$root/tests/api/null_test.c" "$root/tests/api/calls.h" | grep -oE 'embed_[a-z0-9_]+\(' | tr -d '(' | sort -u >tried
+comm -23 headers tried >untried
+if grep . untried; then echo "^ not named in tests/api/null_test.c" && failed=1; fi
 
 # The archive (its names are C's global name space for whoever links it).
 "$nm" -g --defined-only "$archive" 2>/dev/null | awk 'NF == 3 { print $3 }' | sort -u >globals

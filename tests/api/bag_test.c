@@ -28,7 +28,7 @@ static void check_w43(const embed_bag_options *o, const float *weights, const fl
   embed_table *t = view_floats(ctx, w43[0], 4, 3);
   OK(embed_bag(ctx, t, ids4, 4, offsets3, 3, weights, out, EMBED_F32, 0, o));
   for (int j = 0; j < 3; ++j) {
-    assert_float_equal(out[0][j], want[j], 5e-7);
+    assert_near(out[0][j], want[j], 5e-7f);
     assert_exactly(out[1][j], 0);
     assert_exactly(out[2][j], last[j]);
   }

@@ -95,7 +95,11 @@ static inline void assert_value(const void *buffer, embed_dtype t, int64_t i, fl
   if (memcmp(&got, &want, 4) != 0 && !(isnan(got) && isnan(want))) fail_msg("element %lld is %a, not %a", (long long)i, (double)got, (double)want);
 }
 
-/* cmocka's assert_float_equal lets a step of float pass. */
+/* Not cmocka's assert_float_equal: it lets a step of float pass, and infinity for any number. */
+static inline void assert_near(float got, float want, float within) {
+  if (!(fabsf(got - want) <= within)) fail_msg("%a is not near %a", (double)got, (double)want);
+}
+
 static inline void assert_exactly(float got, float want) {
   if (!(got == want)) fail_msg("%a is not %a", (double)got, (double)want);
 }

@@ -442,13 +442,25 @@ static void products_are_within_fp32_accuracy(void **state) {
   }
 }
 
+/* An executor that runs tasks backwards, on worker indices that jump about. */
+static embed_status backwards(void *arg, int64_t n, embed_task *task, void *job) {
+  ++*(int64_t *)arg;
+  for (int64_t i = n - 1; i >= 0; --i) task(job, i, (int32_t)(i * 7 % 5));
+  return 0;
+}
+
 static void threads_and_topk_give_the_bits_of_logits(void **state) {
   (void)state;
   fill();
+  int64_t runs = 0;
+  embed_executor executor = {.size = sizeof executor, .arg = &runs, .run = backwards, .workers = 5};
+  embed_context_options with_executor = {.size = sizeof with_executor, .executor = &executor};
+  embed_context *executed = NULL;
+  assert_int_equal(embed_context_create(&with_executor, &executed), EMBED_OK);
   embed_pool *two = NULL, *seven = NULL;
   assert_int_equal(embed_pool_create(2, &two), EMBED_OK);
   assert_int_equal(embed_pool_create(7, &seven), EMBED_OK);
-  embed_context *base = context(NULL, NULL, 0), *others[] = {context(NULL, two, 0), context(NULL, seven, 0)};
+  embed_context *base = context(NULL, NULL, 0), *others[] = {context(NULL, two, 0), context(NULL, seven, 0), executed};
   embed_table *f = view(base, w_all, ROWS, DIM, VOCAB);
   const int64_t ns[] = {1, 2, 7, 31, 32, 33, 130, 513};
   static int32_t ids[MOST * 12], count[MOST];
@@ -462,7 +474,7 @@ static void threads_and_topk_give_the_bits_of_logits(void **state) {
       memset(z_one, 0xFF, sizeof z_one);
       assert_int_equal(embed_logits(base, h, x_all, EMBED_F32, n, 0, z_one, 0, NULL), EMBED_OK);
       assert_int_equal(embed_topk(base, h, x_all, EMBED_F32, n, 0, 12, ids, best, lse_one, count, NULL), EMBED_OK);
-      for (int o = 0; o < 2; ++o) {
+      for (int o = 0; o < 3; ++o) {
         memset(z_two, 0xFF, sizeof z_two);
         assert_int_equal(embed_logits(others[o], h, x_all, EMBED_F32, n, 0, z_two, 0, NULL), EMBED_OK);
         assert_memory_equal(z_one, z_two, (size_t)(n * VOCAB) * 4);
@@ -484,7 +496,8 @@ static void threads_and_topk_give_the_bits_of_logits(void **state) {
   }
   embed_table_release(f);
   embed_context_release(base);
-  for (int o = 0; o < 2; ++o) embed_context_release(others[o]);
+  for (int o = 0; o < 3; ++o) embed_context_release(others[o]);
+  assert_true(runs > 0);
   embed_pool_release(two);
   embed_pool_release(seven);
 }

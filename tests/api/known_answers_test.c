@@ -35,7 +35,7 @@ static const char *own_data(void) { return TEST_SOURCE_DIR "/tests/data/glove-20
 
 /* A path under the shared data, or NULL and the test is skipped. */
 static const char *shared_data(const char *name) {
-  static char path[4096];
+  static char path[8192];
   const char *folder = test_shared(TEST_SOURCE_DIR);
   if (!folder) return NULL;
   snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -160,7 +160,7 @@ struct answer {
 
 /* Ties within rounding may fall either way once a table is rounded: two answers of slack there, none in f32. */
 static void check_analogies(vocabulary *v, int64_t covered, const struct answer *answers, int count) {
-  char path[4096];
+  char path[8192];
   int64_t n = 0;
   snprintf(path, sizeof path, "%s/eval/questions-words.txt", test_shared(TEST_SOURCE_DIR));
   int32_t *questions = read_questions(v, path, &n);

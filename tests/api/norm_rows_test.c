@@ -28,14 +28,14 @@ static void rms_has_its_known_answers(void **state) { /* KAT D1a */
   for (int j = 0; j < 4; ++j) assert_exactly(x[j], (float)plain[j]);
   memcpy(x, h, sizeof x);
   OK(embed_norm_rows(ctx, x, EMBED_F32, 1, 4, 0, w, NULL, &o));
-  for (int j = 0; j < 4; ++j) assert_float_equal(x[j], (float)llama[j], 1e-7f * (float)fabs(llama[j]));
+  for (int j = 0; j < 4; ++j) assert_near(x[j], (float)llama[j], 1e-7f * (float)fabs(llama[j]));
   memcpy(defaults, h, sizeof x);
   OK(embed_norm_rows(ctx, defaults, EMBED_F32, 1, 4, 0, w, NULL, NULL));
   assert_same_bits(defaults, x, sizeof x); /* 1e-6 is the default of RMS */
   o.flags = EMBED_NORM_PLUS_ONE;
   memcpy(x, h, sizeof x);
   OK(embed_norm_rows(ctx, x, EMBED_F32, 1, 4, 0, w, NULL, &o));
-  for (int j = 0; j < 4; ++j) assert_float_equal(x[j], (float)gemma[j], 1e-7f * (float)fabs(gemma[j]));
+  for (int j = 0; j < 4; ++j) assert_near(x[j], (float)gemma[j], 1e-7f * (float)fabs(gemma[j]));
 }
 
 static void three_lookups_and_a_norm_are_berts_input(void **state) { /* KAT C2 */
@@ -56,7 +56,7 @@ static void three_lookups_and_a_norm_are_berts_input(void **state) { /* KAT C2 *
     assert_exactly(x[j], first + type[j]);
   }
   OK(embed_norm_rows(ctx, x, EMBED_F32, 1, 4, 0, g, b, &o));
-  for (int j = 0; j < 4; ++j) assert_float_equal(x[j], (float)want[j], 2e-6f * (float)fabs(want[j]));
+  for (int j = 0; j < 4; ++j) assert_near(x[j], (float)want[j], 2e-6f * (float)fabs(want[j]));
   embed_table_release(words);
   embed_table_release(positions);
   embed_table_release(types);
@@ -126,7 +126,7 @@ static void a_bias_joins_rms_and_a_constant_row_is_its_bias(void **state) {
   const float b[3] = {1, 2, 3};
   OK(embed_norm_rows(ctx, x, EMBED_F32, 2, 3, 0, NULL, b, NULL));
   assert_same_bits(x[0], b, sizeof b);
-  assert_float_equal(x[1][0], 2, 1e-6); /* 1e30 squared is past float, not past double */
+  assert_near(x[1][0], 2, 1e-6f); /* 1e30 squared is past float, not past double */
   float flat[2][3] = {{7, 7, 7}, {NAN, 1, 2}};
   const embed_norm_options layer = {.size = sizeof layer, .flags = EMBED_NORM_LAYER};
   OK(embed_norm_rows(ctx, flat, EMBED_F32, 2, 3, 0, NULL, b, &layer));
@@ -134,7 +134,7 @@ static void a_bias_joins_rms_and_a_constant_row_is_its_bias(void **state) {
   assert_true(isnan(flat[1][1]));
   float two[2] = {1e4f + 1, 1e4f - 1}; /* deviations, not a difference of squares */
   OK(embed_norm_rows(ctx, two, EMBED_F32, 1, 2, 0, NULL, NULL, &layer));
-  assert_float_equal(two[0], 0.999995f, 1e-7f);
+  assert_near(two[0], 0.999995f, 1e-7f);
 }
 
 static void wrong_arguments_are_named(void **state) {

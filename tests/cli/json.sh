@@ -2,7 +2,7 @@
 # Every --json is one JSON value with its keys in their order.
 command -v python3 >/dev/null && python3 -c 'import json' || exit 77
 done_by lookup "$glove" --ids 654,0 --npy h.npy
-printf '2 2\na\377\342\202\300"\\\001 \000\000\300\177\000\000\200\377b \000\000\200\077\001\000\000\000' >odd.bin
+printf '2 2\na\377\342\202\300"\\\001 \000\000\300\177\000\000\200\377b \051\153\156\116\001\000\000\000' >odd.bin
 cat >check.py <<'PY'
 import json, struct, sys
 
@@ -46,7 +46,7 @@ assert all(list(one) == ['name', 'ok', 'detail'] and one['ok'] is True for one i
 odd = value('odd')
 assert odd[0]['token'] == b'a\xff\xe2\x82\xc0"\\\x01'.decode('utf-8', 'replace'), odd
 assert odd[0]['vector'] == [None, None], odd
-assert struct.pack('<2f', *odd[1]['vector']) == b'\0\0\x80\x3f\1\0\0\0', odd  # 1 and the least float there is
+assert struct.pack('<2f', *odd[1]['vector']) == b'\x29\x6b\x6e\x4e\1\0\0\0', odd  # 1000000064 needs nine digits; the least float there is
 PY
 while read -r name arguments; do
   eval "done_by $arguments --json"

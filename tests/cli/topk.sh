@@ -16,9 +16,12 @@ done_by topk --hidden h.npy "$glove" -k 2
 is "$(sed -n '1s/ [0-9.]*$//p' out)" "hidden state 0, logsumexp"
 is "$(awk 'NR > 2 { print $1, $2 }' out)" "654 king
 1683 prince"
-done_by lookup "$glove" --ids 0:3 --npy three.npy
-done_by topk "$glove" --hidden three.npy -k 1
-is "$(grep -c '^hidden state' out)" 3
+done_by lookup "$glove" --ids 1948,654,50 --npy three.npy
+done_by topk "$glove" --hidden three.npy -k 2
+is "$(grep '^hidden state' out | cut -d, -f1 | tr '\n' ' ')" "hidden state 0 hidden state 1 hidden state 2 "
+is "$(awk '$1 ~ /^[0-9]+$/ { printf "%s ", $1 }' out)" "1948 654 654 1683 50 80 "
+done_by topk "$glove" --hidden three.npy -k 2 --json
+is "$(grep -o '"id":[0-9]*' out | cut -d: -f2 | tr '\n' ' ')" "1948 654 654 1683 50 80 "
 
 done_by topk "$glove" --hidden h.npy -k 1000000000 --json # more than there are: all
 is "$(grep -o '"id":' out | wc -l)" 2000

@@ -45,12 +45,16 @@ static double seconds(void) {
 
 static void special_files_fail_fast_and_leak_nothing(void **state) {
   (void)state;
-  struct { const char *name, *says; embed_status status; int64_t at; char path[4096]; } cases[] = {
-      {"dir", "directory", EMBED_E_IO, -1, ""},           {"fifo", "FIFO", EMBED_E_IO, -1, ""},
-      {"/dev/null", "device", EMBED_E_IO, -1, ""},        {"/dev/zero", "device", EMBED_E_IO, -1, ""},
-      {"dangling", strerror(ENOENT), EMBED_E_IO, -1, ""}, {"missing", strerror(ENOENT), EMBED_E_IO, -1, ""},
-      {"empty", "empty", EMBED_E_FORMAT, 0, ""},          {"dir/below", strerror(ENOENT), EMBED_E_IO, -1, ""},
-      {"loop", strerror(ELOOP), EMBED_E_IO, -1, ""},      {"unreadable", strerror(EACCES), EMBED_E_IO, -1, ""}};
+  struct {
+    const char *name, *says;
+    embed_status status;
+    int64_t at;
+    char path[4096];
+  } cases[] = {{"dir", "directory", EMBED_E_IO, -1, ""},           {"fifo", "FIFO", EMBED_E_IO, -1, ""},
+               {"/dev/null", "device", EMBED_E_IO, -1, ""},        {"/dev/zero", "device", EMBED_E_IO, -1, ""},
+               {"dangling", strerror(ENOENT), EMBED_E_IO, -1, ""}, {"missing", strerror(ENOENT), EMBED_E_IO, -1, ""},
+               {"empty", "empty", EMBED_E_FORMAT, 0, ""},          {"dir/below", strerror(ENOENT), EMBED_E_IO, -1, ""},
+               {"loop", strerror(ELOOP), EMBED_E_IO, -1, ""},      {"unreadable", strerror(EACCES), EMBED_E_IO, -1, ""}};
   enum { CASES = sizeof cases / sizeof *cases, REPEATS = 1000 };
   embed_context *ctx = new_context(NULL);
   for (int i = 0; i < CASES; ++i) {
@@ -82,20 +86,23 @@ static void special_files_fail_fast_and_leak_nothing(void **state) {
 
 static void what_is_no_model_is_called_by_its_name(void **state) {
   (void)state;
-  static const struct { const char *name, *bytes; size_t count; const char *says; } cases[] = {
-      {"x", "\x1F\x8B\x08\x00rest", 8, "gzip"},
-      {"x", "PK\x03\x04rest", 8, "zip archive"},
-      {"x", "PK\x05\x06\0\0\0\0", 8, "zip archive"},
-      {"x", "version https://git-lfs.github.com/spec/v1\noid sha256:00\n", 56, "Git LFS pointer"},
-      {"x", "<!DOCTYPE html>\n<p>404", 22, "HTML"},
-      {"x", "\n  <Html lang=en>", 17, "HTML"},
-      {"x", "<<<<<<< HEAD\nthe 1 2 3\n", 23, "no format recognises it (formats tried: npy, word2vec)"},
-      {"x", "\0", 1, "no format"},
-      {"x", "<", 1, "no format"},
-      {"x", " ", 1, "no format"},
-      {"x.npy", "rubbish", 7, "its name says npy, its first bytes do not (formats tried: npy, word2vec)"},
-      {"x.NPY", "rubbish", 7, "its name says npy"},
-      {"x.bin", "rubbish", 7, "its name says word2vec"}};
+  static const struct {
+    const char *name, *bytes;
+    size_t count;
+    const char *says;
+  } cases[] = {{"x", "\x1F\x8B\x08\x00rest", 8, "gzip"},
+               {"x", "PK\x03\x04rest", 8, "zip archive"},
+               {"x", "PK\x05\x06\0\0\0\0", 8, "zip archive"},
+               {"x", "version https://git-lfs.github.com/spec/v1\noid sha256:00\n", 56, "Git LFS pointer"},
+               {"x", "<!DOCTYPE html>\n<p>404", 22, "HTML"},
+               {"x", "\n  <Html lang=en>", 17, "HTML"},
+               {"x", "<<<<<<< HEAD\nthe 1 2 3\n", 23, "no format recognises it (formats tried: npy, word2vec)"},
+               {"x", "\0", 1, "no format"},
+               {"x", "<", 1, "no format"},
+               {"x", " ", 1, "no format"},
+               {"x.npy", "rubbish", 7, "its name says npy, its first bytes do not (formats tried: npy, word2vec)"},
+               {"x.NPY", "rubbish", 7, "its name says npy"},
+               {"x.bin", "rubbish", 7, "its name says word2vec"}};
   embed_context *ctx = new_context(NULL);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     refused(ctx, write_file(cases[i].name, cases[i].bytes, cases[i].count), NULL, EMBED_E_FORMAT, 0, cases[i].says);
@@ -129,8 +136,10 @@ static void a_format_can_be_asked_for(void **state) {
 
 static void expected_rows_are_held_against_the_file(void **state) {
   (void)state;
-  static const char cube[] = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2, 2), }", line[] = "{'descr': '<f4', 'fortran_order': False, 'shape': (12,), }";
-  embed_context *ctx = new_context(NULL);
+  static const char cube[] = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2, 2), }",
+                    line[] = "{'descr': '<f4', 'fortran_order': False, 'shape': (12,), }";
+  counting c = {.calls = 0};
+  embed_context *ctx = counting_context(&c);
   embed_file_options o = {.size = sizeof o, .vocab = 3, .dim = 99};
   embed_file_release(open_file(ctx, npy("rows", plain), &o));
   o.vocab = 4;
@@ -146,13 +155,21 @@ static void expected_rows_are_held_against_the_file(void **state) {
   embed_file_release(open_file(ctx, path_of("rows"), &o));
   unlink(path_of("rows"));
   embed_context_release(ctx);
+  assert_int_equal(c.blocks, 0);
 }
 
 static void bad_options_are_refused_before_the_file_is_touched(void **state) {
   (void)state;
-  struct { embed_file_options o; int64_t later; } newer = {.o = {.size = sizeof newer}};
-  embed_file_options bad[] = {{.size = 4}, {.size = sizeof *bad, .flags = 4}, {.size = sizeof *bad, .max_header = -1}, {.size = sizeof *bad, .dim = -1},
-                              {.size = sizeof *bad, .vocab = -1}, {.size = sizeof *bad, .reserved = bad}};
+  struct {
+    embed_file_options o;
+    int64_t later;
+  } newer = {.o = {.size = sizeof newer}};
+  embed_file_options bad[] = {{.size = 4},
+                              {.size = sizeof *bad, .flags = 4},
+                              {.size = sizeof *bad, .max_header = -1},
+                              {.size = sizeof *bad, .dim = -1},
+                              {.size = sizeof *bad, .vocab = -1},
+                              {.size = sizeof *bad, .reserved = bad}};
   embed_context *ctx = new_context(NULL);
   embed_file *f;
   for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
@@ -257,7 +274,10 @@ static void outputs_fit_older_and_newer_structs(void **state) {
   (void)state;
   embed_context *ctx = new_context(NULL);
   embed_file *f = open_file(ctx, npy("output", plain), NULL);
-  union { embed_tensor_info info; unsigned char bytes[sizeof(embed_tensor_info) + 32]; } out;
+  union {
+    embed_tensor_info info;
+    unsigned char bytes[sizeof(embed_tensor_info) + 32];
+  } out;
   memset(&out, 0xA5, sizeof out);
   out.info.size = 24;
   assert_int_equal(embed_file_tensor(ctx, f, 0, &out.info), EMBED_OK);
@@ -354,6 +374,7 @@ static void handles_go_in_any_order(void **state) {
         float got[12];
         if (f) assert_string_equal(embed_file_format(f), source == 2 ? "word2vec" : "npy");
         if (alive) read_rows(reader, alive, got);
+        if (source == 0 && is_mapped(path_of("order")) >= 0) assert_int_equal(is_mapped(path_of("order")), f || t || h); /* no longer, no shorter */
       }
       embed_context_release(reader);
       assert_int_equal(c.blocks, 0);
@@ -381,12 +402,18 @@ static void every_failing_allocation_is_reported_and_leaks_nothing(void **state)
         c.calls = 0;
         c.fail_at = k;
         embed_status status = embed_file_open(ctx, path, &o, &f);
-        if (status == EMBED_OK) status = embed_file_table(ctx, f, -1, &t);
-        else assert_null(f);
-        if (status == EMBED_OK) status = embed_file_head(ctx, f, NULL, NULL, &h);
-        else if (f) assert_null(t);
-        if (status == EMBED_OK) assert_non_null(h);
-        else assert_null(h);
+        if (status == EMBED_OK)
+          status = embed_file_table(ctx, f, -1, &t);
+        else
+          assert_null(f);
+        if (status == EMBED_OK)
+          status = embed_file_head(ctx, f, NULL, NULL, &h);
+        else if (f)
+          assert_null(t);
+        if (status == EMBED_OK)
+          assert_non_null(h);
+        else
+          assert_null(h);
         if (h) embed_head_release(h);
         if (f && t) embed_table_release(t);
         embed_file_release(f);
@@ -417,7 +444,8 @@ static void both_ends_of_a_plain_table_are_the_same(void **state) {
       assert_int_equal(i, role <= EMBED_ROLE_HEAD ? 0 : -1);
     }
     assert_int_equal(embed_file_conventions(ctx, f, &c), EMBED_OK);
-    assert_true(c.lookup_scale == 1 && c.scale_round == EMBED_F32 && c.logit_scale == 1 && c.logit_softcap == 0 && c.norm_epsilon == 0 && c.norm_flags == 0 && c.flags == 0);
+    assert_true(c.lookup_scale == 1 && c.scale_round == EMBED_F32 && c.logit_scale == 1 && c.logit_softcap == 0 && c.norm_epsilon == 0 && c.norm_flags == 0 &&
+                c.flags == 0);
     const uint32_t fine[] = {0, EMBED_HEAD_REQUIRE_TIED, EMBED_HEAD_RAW, EMBED_HEAD_REQUIRE_TIED | EMBED_HEAD_RAW};
     for (int k = 0; k < 8; ++k) {
       embed_head_options o = {.size = sizeof o, .flags = fine[k % 4]};
@@ -429,10 +457,16 @@ static void both_ends_of_a_plain_table_are_the_same(void **state) {
       assert_true(info.logit_scale == 1 && info.logit_softcap == 0);
       embed_head_release(h);
     }
-    static const struct { uint32_t flags; embed_status status; const char *says; } bad[] = {
-        {EMBED_HEAD_REQUIRE_UNTIED, EMBED_E_NOT_FOUND, "the token table"}, {EMBED_HEAD_REQUIRE_UNTIED | EMBED_HEAD_RAW, EMBED_E_NOT_FOUND, "the token table"},
-        {EMBED_HEAD_REQUIRE_UNTIED | EMBED_HEAD_REQUIRE_TIED, EMBED_E_OPTION, "exclude"}, {EMBED_HEAD_PREPARE, EMBED_E_UNSUPPORTED, "not in this version"},
-        {EMBED_HEAD_SKETCH, EMBED_E_UNSUPPORTED, "not in this version"}, {1, EMBED_E_OPTION, "unknown"}};
+    static const struct {
+      uint32_t flags;
+      embed_status status;
+      const char *says;
+    } bad[] = {{EMBED_HEAD_REQUIRE_UNTIED, EMBED_E_NOT_FOUND, "the token table"},
+               {EMBED_HEAD_REQUIRE_UNTIED | EMBED_HEAD_RAW, EMBED_E_NOT_FOUND, "the token table"},
+               {EMBED_HEAD_REQUIRE_UNTIED | EMBED_HEAD_REQUIRE_TIED, EMBED_E_OPTION, "exclude"},
+               {EMBED_HEAD_PREPARE, EMBED_E_UNSUPPORTED, "not in this version"},
+               {EMBED_HEAD_SKETCH, EMBED_E_UNSUPPORTED, "not in this version"},
+               {1, EMBED_E_OPTION, "unknown"}};
     for (size_t k = 0; k < sizeof bad / sizeof *bad; ++k) {
       embed_head_options o = {.size = sizeof o, .flags = bad[k].flags};
       h = (embed_head *)(uintptr_t)8;

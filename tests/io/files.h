@@ -55,8 +55,8 @@ static inline void refused(embed_context *ctx, const char *path, const embed_fil
   embed_file *f = (embed_file *)(uintptr_t)8;
   embed_status got = embed_file_open(ctx, path, o, &f);
   if (got != status || embed_error_at(ctx) != at || !strstr(embed_error_text(ctx), says) || !strstr(embed_error_text(ctx), strrchr(path, '/')))
-    fail_msg("got %s at %lld: %s; wanted %s at %lld: %s", embed_status_name(got), (long long)embed_error_at(ctx), embed_error_text(ctx), embed_status_name(status),
-             (long long)at, says);
+    fail_msg("got %s at %lld: %s; wanted %s at %lld: %s", embed_status_name(got), (long long)embed_error_at(ctx), embed_error_text(ctx),
+             embed_status_name(status), (long long)at, says);
   assert_null(f);
 }
 
@@ -145,6 +145,17 @@ static inline embed_context *counting_context(counting *c) {
   embed_context *ctx = NULL;
   assert_int_equal(embed_context_create(&o, &ctx), EMBED_OK);
   return ctx;
+}
+
+/* Whether a file is part of this process's memory; -1 where that cannot be asked. */
+static inline int is_mapped(const char *path) {
+  char line[8192];
+  FILE *maps = fopen("/proc/self/maps", "re");
+  int found = maps ? 0 : -1;
+  while (maps && fgets(line, sizeof line, maps))
+    if (strstr(line, strrchr(path, '/'))) found = 1;
+  if (maps) fclose(maps);
+  return found;
 }
 
 /* A npy file: version, dict, blanks up to a multiple of `align` bytes, newline, data. Returns its bytes. */

@@ -83,7 +83,8 @@ static void every_byte_order_and_order_of_extents_gives_the_same_rows(void **sta
             want[r * dim + c] = (float)number;
             put(data + (fortran ? c * rows + r : r * dim + c) * width, bits_of(number, width), width, big);
           }
-        snprintf(dict, sizeof dict, "{'descr': '%cf%d', 'fortran_order': %s, 'shape': (%d, %d), }", big ? '>' : '<', width, fortran ? "True" : "False", rows, dim);
+        snprintf(dict, sizeof dict, "{'descr': '%cf%d', 'fortran_order': %s, 'shape': (%d, %d), }", big ? '>' : '<', width, fortran ? "True" : "False", rows,
+                 dim);
         size_t bytes = make_npy(file, 1, dict, s % 2 ? 64 : 1, data, (size_t)(rows * dim * width));
         embed_context *ctx = how % 2 ? threads : alone;
         embed_file *f = open_file(ctx, write_file("order", file, bytes), NULL);
@@ -135,10 +136,13 @@ static void the_one_tensor_is_described(void **state) {
 
 static void one_extent_is_one_row_and_other_ranks_are_no_table(void **state) {
   (void)state;
-  static const struct { const char *shape; int64_t rows, dim; const char *says; } cases[] = {
-      {"(12,)", 1, 12, NULL},  {"(0, 4)", 0, 4, NULL},           {"()", 0, 0, "[]"},
-      {"(0,)", 0, 0, "[0]"},   {"(2, 3, 2)", 0, 0, "[2, 3, 2]"}, {"(1, 1, 1, 1, 1, 1, 1, 12)", 0, 0, "[1, 1, 1, 1, 1, 1, 1, 12]"},
-      {"(3, 0)", 0, 0, "[3, 0]"}};
+  static const struct {
+    const char *shape;
+    int64_t rows, dim;
+    const char *says;
+  } cases[] = {{"(12,)", 1, 12, NULL},    {"(0, 4)", 0, 4, NULL},           {"()", 0, 0, "[]"},
+               {"(0,)", 0, 0, "[0]"},     {"(2, 3, 2)", 0, 0, "[2, 3, 2]"}, {"(1, 1, 1, 1, 1, 1, 1, 12)", 0, 0, "[1, 1, 1, 1, 1, 1, 1, 12]"},
+               {"(3, 0)", 0, 0, "[3, 0]"}};
   embed_context *ctx = new_context(NULL);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i)
     for (int fortran = 0; fortran < 2; ++fortran) {
@@ -163,9 +167,11 @@ static void one_extent_is_one_row_and_other_ranks_are_no_table(void **state) {
 
 static void types_without_a_table_type_are_listed_and_not_opened(void **state) {
   (void)state;
-  static const struct { const char *descr; int64_t width; } types[] = {
-      {"|i1", 1},  {"|u1", 1},  {"<i2", 2}, {"<i4", 4},  {">i8", 8},     {"<u8", 8},           {"|b1", 1}, {"<c8", 8}, {"<f16", 16}, {"<M8[ns]", 8},
-      {"<m8", 8},  {"<U3", 12}, {"|S5", 5}, {"|V4", 4},  {"|V2", 2},     {"<V2", 2},           {"|S0", 0}};
+  static const struct {
+    const char *descr;
+    int64_t width;
+  } types[] = {{"|i1", 1},     {"|u1", 1}, {"<i2", 2},  {"<i4", 4}, {">i8", 8}, {"<u8", 8}, {"|b1", 1}, {"<c8", 8}, {"<f16", 16},
+               {"<M8[ns]", 8}, {"<m8", 8}, {"<U3", 12}, {"|S5", 5}, {"|V4", 4}, {"|V2", 2}, {"<V2", 2}, {"|S0", 0}};
   static unsigned char data[256];
   embed_context *ctx = new_context(NULL);
   for (size_t i = 0; i < sizeof types / sizeof *types; ++i) {
@@ -217,7 +223,11 @@ static void odd_headers_that_numpy_reads_open(void **state) {
 /* ^ marks the byte that the error names; it is not part of the file. */
 static void each_check_of_the_header_names_its_byte(void **state) {
   (void)state;
-  static const struct { const char *dict; embed_status status; const char *says; } cases[] = {
+  static const struct {
+    const char *dict;
+    embed_status status;
+    const char *says;
+  } cases[] = {
       {"^('descr': '<f4')", EMBED_E_FORMAT, "a dict in braces"},
       {"^", EMBED_E_FORMAT, "a dict in braces"},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } ^x", EMBED_E_FORMAT, "nothing but blanks"},
@@ -269,7 +279,8 @@ static void each_check_of_the_header_names_its_byte(void **state) {
       {"{'descr': ^('<f4', (2,)), 'fortran_order': False, 'shape': (3, 2), }", EMBED_E_UNSUPPORTED, "structures"},
   };
   static unsigned char file[ROOM];
-  embed_context *ctx = new_context(NULL);
+  counting c = {.calls = 0};
+  embed_context *ctx = counting_context(&c);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     char dict[256];
     const char *mark = strchr(cases[i].dict, '^');
@@ -282,6 +293,7 @@ static void each_check_of_the_header_names_its_byte(void **state) {
   }
   unlink(path_of("bad"));
   embed_context_release(ctx);
+  assert_int_equal(c.blocks, 0);
 }
 
 static void text_that_ends_anywhere_is_refused(void **state) {
@@ -301,6 +313,51 @@ static void text_that_ends_anywhere_is_refused(void **state) {
   }
   unlink(path_of("text"));
   embed_context_release(ctx);
+}
+
+/* A view has memory for its handle alone, a converted table for its rows too. */
+static void rows_are_copied_only_where_they_lie_otherwise(void **state) {
+  (void)state;
+  static const struct {
+    const char *descr, *fortran, *shape;
+    int64_t blocks;
+  } cases[] = {{"<f4", "False", "(3, 4)", 1}, {"<f4", "True", "(12,)", 1},   {"<f4", "True", "(1, 12)", 1}, {"<f4", "True", "(12, 1)", 1},
+               {"<f4", "True", "(3, 4)", 2},  {">f4", "False", "(3, 4)", 2}, {">f4", "True", "(12,)", 2}};
+  counting c = {.calls = 0};
+  embed_context *ctx = counting_context(&c);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    char dict[128];
+    snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }", cases[i].descr, cases[i].fortran, cases[i].shape);
+    embed_file *f = open_dict(ctx, dict, values, sizeof values);
+    int64_t before = c.blocks;
+    embed_table *t = open_table(ctx, f);
+    assert_int_equal(c.blocks - before, cases[i].blocks);
+    assert_null(embed_table_mutable_data(t));
+    embed_table_release(t);
+    embed_file_release(f);
+  }
+  unlink(path_of("dict"));
+  embed_context_release(ctx);
+  assert_int_equal(c.blocks, 0);
+}
+
+static void a_conversion_can_be_stopped(void **state) {
+  (void)state;
+  counting c = {.calls = 0};
+  int32_t cancel = 0;
+  embed_allocator a = {.size = sizeof a, .arg = &c, .allocate = counting_allocate, .release = counting_release};
+  embed_context_options o = {.size = sizeof o, .allocator = &a, .cancel = &cancel};
+  embed_context *ctx = NULL;
+  embed_table *t = (embed_table *)(uintptr_t)8;
+  assert_int_equal(embed_context_create(&o, &ctx), EMBED_OK);
+  embed_file *f = open_dict(ctx, "{'descr': '>f4', 'fortran_order': False, 'shape': (3, 4), }", values, sizeof values);
+  cancel = 1;
+  assert_int_equal(embed_file_table(ctx, f, 0, &t), EMBED_E_CANCELLED);
+  assert_null(t);
+  embed_file_release(f);
+  unlink(path_of("dict"));
+  embed_context_release(ctx);
+  assert_int_equal(c.blocks, 0);
 }
 
 static const char plain[] = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }";
@@ -335,9 +392,10 @@ static void versions_and_header_lengths_are_checked(void **state) {
 
 static void sizes_that_wrap_are_an_overflow(void **state) {
   (void)state;
-  static const struct { const char *descr, *shape; } cases[] = {
-      {"<f4", "(4294967296, 4294967296)"}, {"<f4", "(4611686018427387904, 1)"}, {"<f8", "(9223372036854775807,)"}, {"|i1", "(9223372036854775807,)"},
-      {"<f4", "(65536, 65536, 65536, 65536)"}, {"|S4611686018427387904", "(2, 1)"}};
+  static const struct {
+    const char *descr, *shape;
+  } cases[] = {{"<f4", "(4294967296, 4294967296)"}, {"<f4", "(4611686018427387904, 1)"},     {"<f8", "(9223372036854775807,)"},
+               {"|i1", "(9223372036854775807,)"},   {"<f4", "(65536, 65536, 65536, 65536)"}, {"|S4611686018427387904", "(2, 1)"}};
   static unsigned char file[ROOM];
   embed_context *ctx = new_context(NULL);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
@@ -359,7 +417,7 @@ static void a_file_cut_at_any_byte_is_refused_there(void **state) {
     for (size_t cut = 0; cut < bytes; ++cut)
       for (uint32_t flags = 0; flags <= EMBED_FILE_COPY; flags += EMBED_FILE_COPY) {
         embed_file_options o = {.size = sizeof o, .flags = flags};
-        const char *says = cut == 0 ? "empty" : cut < 6 ? "no format" : "cut short";
+        const char *says = cut == 0 ? "empty" : cut < 6 ? "no format" : cut < 10 ? "before its header does" : "cut short";
         refused(ctx, write_file("cut", file, cut), &o, EMBED_E_FORMAT, cut < 6 ? 0 : (int64_t)cut, says);
       }
     embed_file_release(open_file(ctx, write_file("cut", file, bytes), NULL));
@@ -407,6 +465,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(one_extent_is_one_row_and_other_ranks_are_no_table),
     cmocka_unit_test(types_without_a_table_type_are_listed_and_not_opened),
     cmocka_unit_test(odd_headers_that_numpy_reads_open),
+    cmocka_unit_test(rows_are_copied_only_where_they_lie_otherwise),
+    cmocka_unit_test(a_conversion_can_be_stopped),
     cmocka_unit_test(each_check_of_the_header_names_its_byte),
     cmocka_unit_test(text_that_ends_anywhere_is_refused),
     cmocka_unit_test(versions_and_header_lengths_are_checked),

@@ -153,7 +153,12 @@ static void headers_of_other_writers_open(void **state) {
 
 static void headers_that_promise_too_much_are_refused(void **state) {
   (void)state;
-  static const struct { const char *header; embed_status status; int64_t at; const char *says; } cases[] = {
+  static const struct {
+    const char *header;
+    embed_status status;
+    int64_t at;
+    const char *says;
+  } cases[] = {
       {"9223372036854775808 3\n", EMBED_E_OVERFLOW, 0, "64 bits"},
       {"3 99999999999999999999999999\n", EMBED_E_OVERFLOW, 0, "64 bits"},
       {"4294967296 4294967296\n", EMBED_E_OVERFLOW, 0, "64 bits"},
@@ -213,9 +218,12 @@ static void a_file_cut_at_any_byte_is_refused(void **state) {
     for (b.count = 0; b.count < whole; ++b.count)
       for (uint32_t flags = 0; flags <= EMBED_FILE_COPY; flags += EMBED_FILE_COPY) {
         embed_file_options o = {.size = sizeof o, .flags = flags};
-        if (newline && b.count == whole - 1) embed_file_release(open_file(ctx, written(), &o)); /* only the last newline is gone */
-        else if (b.count < 4) refused(ctx, written(), &o, EMBED_E_FORMAT, 0, b.count ? "no format" : "empty");
-        else refused(ctx, written(), &o, EMBED_E_FORMAT, (int64_t)b.count, "cut short");
+        if (newline && b.count == whole - 1)
+          embed_file_release(open_file(ctx, written(), &o)); /* only the last newline is gone */
+        else if (b.count < 4)
+          refused(ctx, written(), &o, EMBED_E_FORMAT, 0, b.count ? "no format" : "empty");
+        else
+          refused(ctx, written(), &o, EMBED_E_FORMAT, (int64_t)b.count, "cut short");
       }
   }
   begin3("");
@@ -254,11 +262,17 @@ static void tokens_may_hold_any_byte_but_blank(void **state) {
   add(" ", 1);
   add_floats(row, 1);
   add_row("\xC2\xA0", row, 1, "\n");
-  add_row("a\xE3\x80\x80" "b\r\t", row, 1, "\n");
+  add_row(
+      "a\xE3\x80\x80"
+      "b\r\t",
+      row, 1, "\n");
   embed_file *f = open_file(ctx, written(), NULL);
   token_is(ctx, f, 0, (const char *)all, sizeof all, 0);
   token_is(ctx, f, 1, "\xC2\xA0", 2, 1);
-  token_is(ctx, f, 2, "a\xE3\x80\x80" "b\r\t", 7, 2);
+  token_is(ctx, f, 2,
+           "a\xE3\x80\x80"
+           "b\r\t",
+           7, 2);
   embed_file_release(f);
   unlink(path_of("w2v"));
   embed_context_release(ctx);
@@ -310,7 +324,10 @@ static void tokens_of_more_than_64_kib_are_refused(void **state) {
 
 static void word2vec_text_is_told_apart(void **state) {
   (void)state;
-  static const struct { const char *text; int64_t at; } texts[] = {
+  static const struct {
+    const char *text;
+    int64_t at;
+  } texts[] = {
       {"3 3\nthe 0.5 -1.25 2.0\nof 1.5 0.0 -0.75\nx -3 4.5 .125\n", 4},
       {"3 3\r\nthe 0.5 -1.25 2.0\r\nof 1.5 0.0 -0.75\r\n", 5},
       {"1 2\n</s> 1e-05 -1E+2 \n", 4},
@@ -324,8 +341,12 @@ static void word2vec_text_is_told_apart(void **state) {
     begin(texts[i].text);
     refused(ctx, written(), NULL, EMBED_E_UNSUPPORTED, texts[i].at, "word2vec text is not read by this version");
   }
+  begin("1 1\na zz.1\n"); /* four bytes of a float: no number in letters */
+  embed_file_release(open_file(ctx, written(), NULL));
+  begin(texts[6].text);
+  (void)written();
   embed_file_options o = {.size = sizeof o, .format = "word2vec"}; /* the caller knows better */
-  embed_file *f = open_file(ctx, written(), &o);
+  embed_file *f = open_file(ctx, path_of("w2v"), &o);
   embed_table *t = open_table(ctx, f);
   float got, want;
   memcpy(&want, "1.5\n", 4);
@@ -448,7 +469,7 @@ static void the_handle_keeps_nothing_of_the_file(void **state) {
   float got[9];
   begin3("\n");
   embed_file *f = open_file(ctx, written(), NULL);
-  assert_int_equal(truncate(path_of("w2v"), 0), 0); /* a mapping would now end in SIGBUS */
+  assert_true(is_mapped(path_of("w2v")) <= 0);
   embed_table *t = open_table(ctx, f), *again = open_table(ctx, f);
   assert_ptr_equal(embed_table_data(t), embed_table_data(again));
   read_rows(ctx, t, got);

@@ -73,4 +73,5 @@ void embed__dot_scalar(embed__dot_kernels *k) {
   k->tile[EMBED__STORED_F16] = tile_f16;
   k->tile[EMBED__STORED_BF16] = tile_bf16;
   k->tile[EMBED__STORED_I8] = tile_i8;
+  k->vector_bits = 32;
 }

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One small use of every public call that does work, in one list: what must hold for each of them is tested over it. */
+#ifndef TEST_CALLS_H
+#define TEST_CALLS_H
+
+#include "gather.h"
+
+enum { WORLD_ROWS = 6, WORLD_DIM = 32, WORLD_N = 3 };
+
+/* What the calls read; made by a context of its own. */
+typedef struct world {
+  embed_context *ctx;
+  embed_table *table;
+  embed_head *head;
+  embed_file *file;
+  char path[4096];
+  int32_t ids[WORLD_N];
+  int64_t ids64[WORLD_N], offsets[WORLD_N + 1];
+  float vectors[WORLD_N * WORLD_DIM]; /* also weights and hidden */
+} world;
+
+/* What a call makes and writes. */
+typedef struct outcome {
+  void *made; /* a handle; not NULL before the call */
+  void (*release)(void *made);
+  unsigned char out[4096]; /* filled with 0xA5 before the call */
+} outcome;
+
+typedef embed_status use_of_a_call(embed_context *ctx, const world *w, const void *options, outcome *o);
+
+static inline void release_context(void *made) { embed_context_release(made); }
+static inline void release_table(void *made) { embed_table_release(made); }
+static inline void release_head(void *made) { embed_head_release(made); }
+static inline void release_file(void *made) { embed_file_release(made); }
+
+#define MAKES(o, type, call)                   \
+  do {                                         \
+    type *handle = (o)->made;                  \
+    embed_status status = (call);              \
+    (o)->made = handle;                        \
+    (o)->release = release_##type;             \
+    return status;                             \
+  } while (0)
+#define release_embed_table release_table
+#define release_embed_head release_head
+#define release_embed_file release_file
+
+static inline embed_status use_table_create(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  (void)w;
+  MAKES(o, embed_table, embed_table_create(ctx, WORLD_ROWS, WORLD_DIM, options, &handle));
+}
+static inline embed_status use_table_borrow(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  (void)w;
+  MAKES(o, embed_table, embed_table_borrow(ctx, o->out, 2, WORLD_DIM, options, NULL, NULL, &handle));
+}
+static inline embed_status use_table_view(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  MAKES(o, embed_table, embed_table_view(ctx, w->vectors, WORLD_N, WORLD_DIM, options, NULL, NULL, &handle));
+}
+static inline embed_status use_table_convert(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  MAKES(o, embed_table, embed_table_convert(ctx, w->table, options, &handle));
+}
+/* Written tables are views of the outcome: a failed call must leave it alone. */
+static inline embed_status use_table_init(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  embed_table *t = NULL;
+  OK(embed_table_borrow(w->ctx, o->out, 4, WORLD_DIM, NULL, NULL, NULL, &t));
+  embed_status status = embed_table_init(ctx, t, options);
+  embed_table_release(t);
+  return status;
+}
+static inline embed_status use_table_set_rows(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  embed_table *t = NULL;
+  embed_table_options bf16 = {.size = sizeof bf16, .dtype = EMBED_BF16};
+  OK(embed_table_borrow(w->ctx, o->out, WORLD_ROWS, WORLD_DIM, &bf16, NULL, NULL, &t));
+  embed_status status = embed_table_set_rows(ctx, t, w->ids64, WORLD_N, w->vectors, EMBED_F32, 0, options);
+  embed_table_release(t);
+  return status;
+}
+static inline embed_status use_table_get_rows(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  (void)options;
+  return embed_table_get_rows(ctx, w->table, w->ids64, WORLD_N, o->out, EMBED_BF16, 0);
+}
+static inline embed_status use_lookup(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  return embed_lookup(ctx, w->table, w->ids, WORLD_N, o->out, EMBED_BF16, 0, options);
+}
+static inline embed_status use_lookup_i64(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  return embed_lookup_i64(ctx, w->table, w->ids64, WORLD_N, o->out, EMBED_F32, 0, options);
+}
+static inline embed_status use_bag(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  return embed_bag(ctx, w->table, w->ids, WORLD_N, w->offsets, WORLD_N, w->vectors, o->out, EMBED_BF16, 0, options);
+}
+static inline embed_status use_bag_i64(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  return embed_bag_i64(ctx, w->table, w->ids64, WORLD_N, w->offsets, WORLD_N, NULL, o->out, EMBED_F32, 0, options);
+}
+static inline embed_status use_mix(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  return embed_mix(ctx, w->table, w->vectors, WORLD_N, 0, (float *)(void *)o->out, 0, options);
+}
+static inline embed_status use_positions(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  (void)w;
+  return embed_positions(ctx, 5, WORLD_N, WORLD_DIM, o->out, EMBED_BF16, 0, options);
+}
+static inline embed_status use_norm_rows(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  return embed_norm_rows(ctx, o->out, EMBED_BF16, WORLD_N, WORLD_DIM, 0, w->vectors, NULL, options);
+}
+static inline embed_status use_head_create(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  MAKES(o, embed_head, embed_head_create(ctx, w->table, w->vectors, options, &handle));
+}
+static inline embed_status use_logits(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  return embed_logits(ctx, w->head, w->vectors, EMBED_F32, WORLD_N, 0, (float *)(void *)o->out, 0, options);
+}
+static inline embed_status use_logits_at(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  return embed_logits_at(ctx, w->head, w->vectors, EMBED_F32, WORLD_N, 0, w->ids, WORLD_N, (float *)(void *)o->out, 0, options);
+}
+static inline embed_status use_topk(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  return embed_topk(ctx, w->head, w->vectors, EMBED_F32, WORLD_N, 0, 2, (int32_t *)(void *)o->out, (float *)(void *)(o->out + 1024),
+                    (float *)(void *)(o->out + 2048), (int32_t *)(void *)(o->out + 3072), options);
+}
+static inline embed_status use_norms(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  (void)options;
+  return embed_norms(ctx, w->table, (float *)(void *)o->out);
+}
+static inline embed_status use_nearest(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  return embed_nearest(ctx, w->table, w->vectors, WORLD_N, 0, 2, w->ids, 1, (int32_t *)(void *)o->out, (float *)(void *)(o->out + 1024),
+                       (int32_t *)(void *)(o->out + 2048), options);
+}
+static inline embed_status use_analogy(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  return embed_analogy(ctx, w->table, w->ids, 1, 2, (int32_t *)(void *)o->out, (float *)(void *)(o->out + 1024), NULL, options);
+}
+static inline embed_status use_file_open(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  MAKES(o, embed_file, embed_file_open(ctx, w->path, options, &handle));
+}
+static inline embed_status use_file_table(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  (void)options;
+  MAKES(o, embed_table, embed_file_table(ctx, w->file, -1, &handle));
+}
+static inline embed_status use_file_head(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  MAKES(o, embed_head, embed_file_head(ctx, w->file, NULL, options, &handle));
+}
+static inline embed_status use_file_find(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  embed_tensor_info info = {.size = sizeof info};
+  (void)options;
+  OK(embed_file_tensor(w->ctx, w->file, 0, &info));
+  return embed_file_find(ctx, w->file, info.name, (int64_t *)(void *)o->out);
+}
+static inline embed_status use_file_role(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  (void)options;
+  return embed_file_role(ctx, w->file, EMBED_ROLE_TOKEN, (int64_t *)(void *)o->out);
+}
+static inline embed_status use_file_token_id(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  (void)options;
+  return embed_file_token_id(ctx, w->file, "b", 1, (int64_t *)(void *)o->out);
+}
+/* Output structs: options is their size, as embed_head_describe etc. find it in out. */
+static inline embed_status use_head_describe(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  uint32_t size = sizeof(embed_head_info);
+  if (options) memcpy(&size, options, 4);
+  memcpy(o->out, &size, 4);
+  return embed_head_describe(ctx, w->head, (embed_head_info *)(void *)o->out);
+}
+static inline embed_status use_file_tensor(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  uint32_t size = sizeof(embed_tensor_info);
+  if (options) memcpy(&size, options, 4);
+  memcpy(o->out, &size, 4);
+  return embed_file_tensor(ctx, w->file, 0, (embed_tensor_info *)(void *)o->out);
+}
+static inline embed_status use_file_conventions(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  uint32_t size = sizeof(embed_conventions);
+  if (options) memcpy(&size, options, 4);
+  memcpy(o->out, &size, 4);
+  return embed_file_conventions(ctx, w->file, (embed_conventions *)(void *)o->out);
+}
+
+typedef struct call {
+  const char *name;
+  use_of_a_call *use;
+  uint32_t options; /* bytes of its options struct; 0 = none */
+  uint32_t output;  /* bytes of its output struct; 0 = none */
+} call;
+
+static const call calls[] = {
+    {"table_create", use_table_create, sizeof(embed_table_options), 0},
+    {"table_borrow", use_table_borrow, sizeof(embed_table_options), 0},
+    {"table_view", use_table_view, sizeof(embed_table_options), 0},
+    {"table_convert", use_table_convert, sizeof(embed_table_options), 0},
+    {"table_init", use_table_init, sizeof(embed_init_options), 0},
+    {"table_set_rows", use_table_set_rows, sizeof(embed_rows_options), 0},
+    {"table_get_rows", use_table_get_rows, 0, 0},
+    {"lookup", use_lookup, sizeof(embed_lookup_options), 0},
+    {"lookup_i64", use_lookup_i64, sizeof(embed_lookup_options), 0},
+    {"bag", use_bag, sizeof(embed_bag_options), 0},
+    {"bag_i64", use_bag_i64, sizeof(embed_bag_options), 0},
+    {"mix", use_mix, sizeof(embed_mix_options), 0},
+    {"positions", use_positions, sizeof(embed_position_options), 0},
+    {"norm_rows", use_norm_rows, sizeof(embed_norm_options), 0},
+    {"head_create", use_head_create, sizeof(embed_head_options), 0},
+    {"head_describe", use_head_describe, 0, sizeof(embed_head_info)},
+    {"logits", use_logits, sizeof(embed_sweep_options), 0},
+    {"logits_at", use_logits_at, sizeof(embed_sweep_options), 0},
+    {"topk", use_topk, sizeof(embed_sweep_options), 0},
+    {"norms", use_norms, 0, 0},
+    {"nearest", use_nearest, sizeof(embed_nearest_options), 0},
+    {"analogy", use_analogy, sizeof(embed_nearest_options), 0},
+    {"file_open", use_file_open, sizeof(embed_file_options), 0},
+    {"file_table", use_file_table, 0, 0},
+    {"file_head", use_file_head, sizeof(embed_head_options), 0},
+    {"file_find", use_file_find, 0, 0},
+    {"file_role", use_file_role, 0, 0},
+    {"file_token_id", use_file_token_id, 0, 0},
+    {"file_tensor", use_file_tensor, 0, sizeof(embed_tensor_info)},
+    {"file_conventions", use_file_conventions, 0, sizeof(embed_conventions)},
+};
+
+static inline embed_status use(const call *c, embed_context *ctx, const world *w, const void *options, outcome *o) {
+  o->made = o; /* no handle, and not NULL */
+  o->release = NULL;
+  memset(o->out, 0xA5, sizeof o->out);
+  return c->use(ctx, w, options, o);
+}
+
+/* A success, its handle let go. */
+static inline void used(outcome *o) {
+  if (!o->release) return;
+  assert_non_null(o->made);
+  assert_ptr_not_equal(o->made, o);
+  o->release(o->made);
+}
+
+/* A failure: no handle, nothing written (an output struct has kept its size). */
+static inline void untouched(const call *c, const outcome *o) {
+  if (o->release ? o->made != NULL : o->made != (const void *)o) fail_msg("%s left a handle behind", c->name);
+  uint32_t kept = c->output ? 4 : 0;
+  if (!test_all_bytes(o->out + kept, sizeof o->out - kept, 0xA5)) fail_msg("%s has written something", c->name);
+}
+
+static inline void world_new(world *w) {
+  uint64_t random = 12;
+  embed_init_options normal = {.size = sizeof normal, .kind = EMBED_INIT_NORMAL, .scale = 1, .seed = 2};
+  embed_table_options bf16 = {.size = sizeof bf16, .dtype = EMBED_BF16};
+  embed_table *floats;
+  memset(w, 0, sizeof *w);
+  w->ctx = context_new();
+  for (int i = 0; i < WORLD_N; ++i) {
+    w->ids[i] = (5 * i + 1) % WORLD_ROWS;
+    w->ids64[i] = w->ids[i];
+    w->offsets[i + 1] = i + 1;
+  }
+  for (int i = 0; i < WORLD_N * WORLD_DIM; ++i) w->vectors[i] = test_uniform(&random);
+  OK(embed_table_create(w->ctx, WORLD_ROWS, WORLD_DIM, NULL, &floats));
+  OK(embed_table_init(w->ctx, floats, &normal));
+  OK(embed_table_convert(w->ctx, floats, &bf16, &w->table));
+  OK(embed_head_create(w->ctx, w->table, NULL, NULL, &w->head));
+  snprintf(w->path, sizeof w->path, "%s/calls-%ld.bin", TEST_BINARY_DIR, (long)getpid());
+  FILE *f = fopen(w->path, "wb"); /* word2vec's binary form */
+  assert_non_null(f);
+  fprintf(f, "%d %d\n", WORLD_ROWS, WORLD_DIM);
+  for (int r = 0; r < WORLD_ROWS; ++r) {
+    fprintf(f, "%c ", 'a' + r);
+    fwrite((const float *)embed_table_data(floats) + r * WORLD_DIM, sizeof(float), WORLD_DIM, f);
+    fputc('\n', f);
+  }
+  assert_int_equal(fclose(f), 0);
+  OK(embed_file_open(w->ctx, w->path, NULL, &w->file));
+  embed_table_release(floats);
+}
+
+static inline void world_free(world *w) {
+  embed_file_release(w->file);
+  embed_head_release(w->head);
+  embed_table_release(w->table);
+  embed_context_release(w->ctx);
+  unlink(w->path);
+}
+
+#endif

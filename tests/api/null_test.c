@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* FF-05: every function with NULL where a handle or an output belongs: an error or the documented neutral value.
+ * tests/abi/symbols.sh fails when a function of the headers is not named here. */
+#include "calls.h"
+
+#define REFUSED(call) assert_int_equal((call), EMBED_E_ARGUMENT)
+
+static world w;
+
+static int start(void **state) {
+  (void)state;
+  world_new(&w);
+  return 0;
+}
+
+static int stop(void **state) {
+  (void)state;
+  world_free(&w);
+  return 0;
+}
+
+static void without_a_context_every_call_is_refused(void **state) {
+  (void)state;
+  static outcome o;
+  for (int i = 0; i < COUNT(calls); ++i) {
+    if (use(&calls[i], NULL, &w, NULL, &o) != EMBED_E_ARGUMENT) fail_msg("%s works without a context", calls[i].name);
+    untouched(&calls[i], &o);
+  }
+}
+
+static void releasing_nothing_does_nothing(void **state) {
+  (void)state;
+  embed_context_release(NULL);
+  embed_context_trim(NULL);
+  embed_pool_release(NULL);
+  embed_table_release(NULL);
+  embed_table_changed(NULL);
+  embed_head_release(NULL);
+  embed_file_release(NULL);
+  assert_null(embed_pool_retain(NULL));
+  assert_null(embed_table_retain(NULL));
+  assert_null(embed_head_retain(NULL));
+  assert_null(embed_file_retain(NULL));
+}
+
+static void asking_nothing_gives_the_neutral_value(void **state) {
+  (void)state;
+  int64_t bytes = 7;
+  assert_null(embed_context_isa(NULL));
+  assert_string_equal(embed_error_text(NULL), "the context is NULL");
+  assert_int_equal(embed_error_at(NULL), -1);
+  assert_int_equal(embed_replaced_ids(NULL), EMBED_E_ARGUMENT);
+  REFUSED(embed_table_rows(NULL));
+  REFUSED(embed_table_vocab(NULL));
+  REFUSED(embed_table_dim(NULL));
+  REFUSED(embed_table_row_bytes(NULL));
+  assert_int_equal(embed_table_dtype(NULL), EMBED_DTYPE_NONE);
+  assert_null(embed_table_data(NULL));
+  assert_null(embed_table_mutable_data(NULL));
+  assert_null(embed_head_table(NULL));
+  assert_int_equal(embed_head_is_tied(NULL, w.table), 0);
+  assert_int_equal(embed_head_is_tied(w.head, NULL), 0);
+  REFUSED(embed_head_vocab(NULL));
+  REFUSED(embed_head_dim(NULL));
+  assert_null(embed_file_format(NULL));
+  assert_null(embed_file_notes(NULL));
+  REFUSED(embed_file_count(NULL));
+  assert_null(embed_file_token(NULL, 0, &bytes));
+  assert_int_equal(embed_dtype_find(NULL), EMBED_DTYPE_NONE);
+  assert_string_equal(embed_status_name(EMBED_OK), "EMBED_OK");
+  assert_null(embed_dtype_name(EMBED_DTYPE_NONE));
+  REFUSED(embed_row_bytes(EMBED_DTYPE_NONE, 1, 0));
+  assert_int_equal(embed_version(), EMBED_VERSION);
+}
+
+static void making_into_nothing_is_refused(void **state) {
+  (void)state;
+  embed_context *c = w.ctx;
+  REFUSED(embed_context_create(NULL, NULL));
+  REFUSED(embed_pool_create(1, NULL));
+  REFUSED(embed_table_create(c, 1, 1, NULL, NULL));
+  REFUSED(embed_table_borrow(c, w.vectors, 1, 1, NULL, NULL, NULL, NULL));
+  REFUSED(embed_table_view(c, w.vectors, 1, 1, NULL, NULL, NULL, NULL));
+  REFUSED(embed_table_convert(c, w.table, NULL, NULL));
+  REFUSED(embed_head_create(c, w.table, NULL, NULL, NULL));
+  REFUSED(embed_file_open(c, w.path, NULL, NULL));
+  REFUSED(embed_file_table(c, w.file, -1, NULL));
+  REFUSED(embed_file_head(c, w.file, NULL, NULL, NULL));
+}
+
+static void a_missing_handle_is_refused_and_named(void **state) {
+  (void)state;
+  embed_context *c = w.ctx;
+  embed_table *t = (embed_table *)(uintptr_t)8;
+  embed_head *h = (embed_head *)(uintptr_t)8;
+  embed_file *f = (embed_file *)(uintptr_t)8;
+  embed_head_info head_info = {.size = sizeof head_info};
+  embed_tensor_info tensor = {.size = sizeof tensor};
+  embed_conventions conventions = {.size = sizeof conventions};
+  const char *key, *value;
+  int64_t n;
+  static float out[512];
+  static int32_t ids[64];
+  REFUSED(embed_table_convert(c, NULL, NULL, &t));
+  assert_null(t);
+  assert_says(c, "NULL");
+  REFUSED(embed_table_init(c, NULL, NULL));
+  REFUSED(embed_table_get_rows(c, NULL, w.ids64, 1, out, EMBED_F32, 0));
+  REFUSED(embed_table_set_rows(c, NULL, w.ids64, 1, out, EMBED_F32, 0, NULL));
+  REFUSED(embed_lookup(c, NULL, w.ids, 1, out, EMBED_F32, 0, NULL));
+  REFUSED(embed_lookup_i64(c, NULL, w.ids64, 1, out, EMBED_F32, 0, NULL));
+  REFUSED(embed_bag(c, NULL, w.ids, 1, w.offsets, 1, NULL, out, EMBED_F32, 0, NULL));
+  REFUSED(embed_bag_i64(c, NULL, w.ids64, 1, w.offsets, 1, NULL, out, EMBED_F32, 0, NULL));
+  REFUSED(embed_mix(c, NULL, w.vectors, 1, 0, out, 0, NULL));
+  REFUSED(embed_head_create(c, NULL, NULL, NULL, &h));
+  assert_null(h);
+  REFUSED(embed_head_describe(c, NULL, &head_info));
+  REFUSED(embed_head_describe(c, w.head, NULL));
+  REFUSED(embed_logits(c, NULL, w.vectors, EMBED_F32, 1, 0, out, 0, NULL));
+  REFUSED(embed_logits_at(c, NULL, w.vectors, EMBED_F32, 1, 0, w.ids, 1, out, 0, NULL));
+  REFUSED(embed_topk(c, NULL, w.vectors, EMBED_F32, 1, 0, 1, ids, out, NULL, NULL, NULL));
+  REFUSED(embed_norms(c, NULL, out));
+  REFUSED(embed_nearest(c, NULL, w.vectors, 1, 0, 1, NULL, 0, ids, out, NULL, NULL));
+  REFUSED(embed_analogy(c, NULL, w.ids, 1, 1, ids, out, NULL, NULL));
+  REFUSED(embed_file_open(c, NULL, NULL, &f));
+  assert_null(f);
+  REFUSED(embed_file_tensor(c, NULL, 0, &tensor));
+  REFUSED(embed_file_tensor(c, w.file, 0, NULL));
+  REFUSED(embed_file_find(c, NULL, "x", &n));
+  REFUSED(embed_file_find(c, w.file, NULL, &n));
+  REFUSED(embed_file_find(c, w.file, "x", NULL));
+  REFUSED(embed_file_role(c, NULL, EMBED_ROLE_TOKEN, &n));
+  REFUSED(embed_file_role(c, w.file, EMBED_ROLE_TOKEN, NULL));
+  REFUSED(embed_file_conventions(c, NULL, &conventions));
+  REFUSED(embed_file_conventions(c, w.file, NULL));
+  t = (embed_table *)(uintptr_t)8;
+  REFUSED(embed_file_table(c, NULL, -1, &t));
+  assert_null(t);
+  h = (embed_head *)(uintptr_t)8;
+  REFUSED(embed_file_head(c, NULL, NULL, NULL, &h));
+  assert_null(h);
+  REFUSED(embed_file_token_id(c, NULL, "a", 1, &n));
+  REFUSED(embed_file_token_id(c, w.file, "a", 1, NULL));
+  REFUSED(embed_file_metadata(c, NULL, 0, &key, &value, &n));
+}
+
+static void a_missing_buffer_is_refused(void **state) {
+  (void)state;
+  embed_context *c = w.ctx;
+  static float out[512];
+  static int32_t ids[64];
+  REFUSED(embed_lookup(c, w.table, NULL, 1, out, EMBED_F32, 0, NULL));
+  REFUSED(embed_lookup(c, w.table, w.ids, 1, NULL, EMBED_F32, 0, NULL));
+  REFUSED(embed_lookup_i64(c, w.table, NULL, 1, out, EMBED_F32, 0, NULL));
+  REFUSED(embed_lookup_i64(c, w.table, w.ids64, 1, NULL, EMBED_F32, 0, NULL));
+  REFUSED(embed_bag(c, w.table, w.ids, 1, NULL, 1, NULL, out, EMBED_F32, 0, NULL));
+  REFUSED(embed_bag_i64(c, w.table, w.ids64, 1, w.offsets, 1, NULL, NULL, EMBED_F32, 0, NULL));
+  REFUSED(embed_mix(c, w.table, NULL, 1, 0, out, 0, NULL));
+  REFUSED(embed_mix(c, w.table, w.vectors, 1, 0, NULL, 0, NULL));
+  REFUSED(embed_positions(c, 0, 1, 4, NULL, EMBED_F32, 0, NULL));
+  REFUSED(embed_norm_rows(c, NULL, EMBED_F32, 1, 4, 0, NULL, NULL, NULL));
+  REFUSED(embed_logits(c, w.head, NULL, EMBED_F32, 1, 0, out, 0, NULL));
+  REFUSED(embed_logits(c, w.head, w.vectors, EMBED_F32, 1, 0, NULL, 0, NULL));
+  REFUSED(embed_logits_at(c, w.head, w.vectors, EMBED_F32, 1, 0, NULL, 1, out, 0, NULL));
+  REFUSED(embed_topk(c, w.head, w.vectors, EMBED_F32, 1, 0, 1, NULL, out, NULL, NULL, NULL));
+  REFUSED(embed_topk(c, w.head, w.vectors, EMBED_F32, 1, 0, 1, ids, NULL, NULL, NULL, NULL));
+  REFUSED(embed_norms(c, w.table, NULL));
+  REFUSED(embed_nearest(c, w.table, NULL, 1, 0, 1, NULL, 0, ids, out, NULL, NULL));
+  REFUSED(embed_nearest(c, w.table, w.vectors, 1, 0, 1, NULL, 0, NULL, out, NULL, NULL));
+  REFUSED(embed_nearest(c, w.table, w.vectors, 1, 0, 1, NULL, 0, ids, NULL, NULL, NULL));
+  REFUSED(embed_analogy(c, w.table, NULL, 1, 1, ids, out, NULL, NULL));
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(without_a_context_every_call_is_refused),
+    cmocka_unit_test(releasing_nothing_does_nothing),
+    cmocka_unit_test(asking_nothing_gives_the_neutral_value),
+    cmocka_unit_test(making_into_nothing_is_refused),
+    cmocka_unit_test(a_missing_handle_is_refused_and_named),
+    cmocka_unit_test(a_missing_buffer_is_refused),
+};
+
+int main(int argc, char **argv) {
+  if (argc > 1) cmocka_set_test_filter(argv[1]);
+  return cmocka_run_group_tests(tests, start, stop);
+}
