@@ -61,9 +61,10 @@ static void reorder_rows(void *arg, int64_t task, int32_t worker) {
     }
 }
 
-static embed_status reordered(embed_context *ctx, const embed_file *f, const embed__tensor *tensor, int64_t rows, int64_t dim, const embed_table_options *o,
+static embed_status reordered(embed_context *ctx, const embed_file *f, const embed__tensor *tensor, int64_t rows, int64_t dim, embed_table_options *o,
                               embed_table **out) {
   enum { TASK_BYTES = 1 << 20 };
+  o->flags = embed__copy_flags(tensor->bytes);
   EMBED__TRY(embed__table_new(ctx, rows, dim, o, out));
   reorder_job job = {.from = f->map.data + tensor->offset, .to = (*out)->data, .rows = rows, .dim = dim, .swap = tensor->swapped};
   job.width = (*out)->packed_bytes / dim;
@@ -109,7 +110,7 @@ embed_status embed__file_table(embed_context *ctx, const embed_file *f, int64_t 
   if (tensor->dtype == EMBED_DTYPE_NONE)
     return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "%s: tensor \"%.100s\" is stored as %.40s, for which there is no table type%s", f->label, tensor->name,
                        tensor->stored, tensor->hint ? tensor->hint : "");
-  embed_table_options o = {.size = sizeof o, .flags = EMBED_TABLE_READ_ONLY, .dtype = tensor->dtype};
+  embed_table_options o = {.size = sizeof o, .dtype = tensor->dtype};
   if (tensor->swapped || tensor->column_major) return reordered(ctx, f, tensor, rows, dim, &o, out);
   return in_place(ctx, f, tensor, rows, dim, &o, out);
 }

@@ -150,7 +150,7 @@ static embed_status note_tokens(embed_context *ctx, embed_file *f) {
 }
 
 static embed_status read_rows(embed_context *ctx, embed_file *f, const header *h, int64_t *where) {
-  const embed_table_options dense = {.size = sizeof dense, .dtype = EMBED_F32, .flags = EMBED_TABLE_READ_ONLY};
+  const embed_table_options dense = {.size = sizeof dense, .dtype = EMBED_F32, .flags = embed__copy_flags(4 * h->rows * h->dim)};
   embed__tensor *tensor = f->tensors;
   *tensor = (embed__tensor){
       .name = "vectors", .stored = "float", .shape = {h->rows, h->dim}, .rank = 2, .offset = -1, .bytes = 4 * h->rows * h->dim, .dtype = EMBED_F32};
