@@ -35,8 +35,8 @@ struct bench {
   double seconds; /* after which enough samples are enough; at three times this a measurement ends with what it has */
   bool realtime, drop;
   const bench_loops *loops;
-  char *far; /* what probes walk through: more than any cache */
-  size_t far_bytes, at; /* at: of the next probe in far */
+  char *far;             /* what probes walk through: more than any cache */
+  size_t far_bytes, at;  /* at: of the next probe in far */
   pthread_mutex_t mutex; /* guards generation and stop */
   pthread_cond_t wake;
   unsigned generation;
@@ -247,8 +247,10 @@ static double time_call(bench *b, const bench_work *work, bool *preempted) {
   if (hold) wait_for_count(&b->left, b->members - 1);
   double until = seconds_waited(b);
   set_all_schedulers(b, false);
-  if (waited < 0 || until < 0) *preempted = cpu < 0.97 * seconds;
-  else *preempted = until - waited > 0.03 * seconds || cpu < 0.9 * seconds;
+  if (waited < 0 || until < 0)
+    *preempted = cpu < 0.97 * seconds;
+  else
+    *preempted = until - waited > 0.03 * seconds || cpu < 0.9 * seconds;
   return seconds;
 }
 
@@ -272,9 +274,7 @@ static void read_streams(void *job, int thread, int threads) {
   s->bench->member[thread].sink += s->bench->loops->read(from, stretch_of(s->bench, s->streams), s->streams);
 }
 
-static double read_rate(const bench *b, int streams, double seconds) {
-  return (double)stretch_of(b, streams) * streams * b->threads / seconds / 1e9;
-}
+static double read_rate(const bench *b, int streams, double seconds) { return (double)stretch_of(b, streams) * streams * b->threads / seconds / 1e9; }
 
 static double probe(bench *b, bool *preempted) { /* GB/s now */
   stream_job job = {b, b->streams};

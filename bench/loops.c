@@ -15,34 +15,34 @@ typedef uint64_t integers_16 __attribute__((vector_size(16), may_alias));
 typedef float floats_16 __attribute__((vector_size(16), may_alias));
 
 #define LOOPS(name) plain_##name
-#define LOOPS_NAME "plain C"
+#define LOOPS_NAME  "plain C"
 #define TARGET
-#define INTEGERS integers_16
-#define FLOATS floats_16
+#define INTEGERS              integers_16
+#define FLOATS                floats_16
 #define MULTIPLY_ADD(x, y, z) ((x) * (y) + (z))
-#define STREAM(to, value) (*(INTEGERS *)(to) = (value))
-#define FENCE() ((void)0)
+#define STREAM(to, value)     (*(INTEGERS *)(to) = (value))
+#define FENCE()               ((void)0)
 #include "loops_template.h"
 
 #if defined(__x86_64__)
-#define LOOPS(name) avx2_##name
-#define LOOPS_NAME "AVX2"
-#define TARGET __attribute__((target("avx2,fma")))
-#define INTEGERS __m256i
-#define FLOATS __m256
+#define LOOPS(name)           avx2_##name
+#define LOOPS_NAME            "AVX2"
+#define TARGET                __attribute__((target("avx2,fma")))
+#define INTEGERS              __m256i
+#define FLOATS                __m256
 #define MULTIPLY_ADD(x, y, z) _mm256_fmadd_ps(x, y, z)
-#define STREAM(to, value) _mm256_stream_si256((__m256i *)(void *)(to), value)
-#define FENCE() _mm_sfence()
+#define STREAM(to, value)     _mm256_stream_si256((__m256i *)(void *)(to), value)
+#define FENCE()               _mm_sfence()
 #include "loops_template.h"
 
-#define LOOPS(name) avx512_##name
-#define LOOPS_NAME "AVX-512"
-#define TARGET __attribute__((target("avx512f")))
-#define INTEGERS __m512i
-#define FLOATS __m512
+#define LOOPS(name)           avx512_##name
+#define LOOPS_NAME            "AVX-512"
+#define TARGET                __attribute__((target("avx512f")))
+#define INTEGERS              __m512i
+#define FLOATS                __m512
 #define MULTIPLY_ADD(x, y, z) _mm512_fmadd_ps(x, y, z)
-#define STREAM(to, value) _mm512_stream_si512((__m512i *)(void *)(to), value)
-#define FENCE() _mm_sfence()
+#define STREAM(to, value)     _mm512_stream_si512((__m512i *)(void *)(to), value)
+#define FENCE()               _mm_sfence()
 #include "loops_template.h"
 #endif
 

@@ -56,8 +56,8 @@ TARGET static float LOOPS(multiply_add)(int64_t steps) {
   return lanes[0] + lanes[1];
 }
 
-static const bench_loops LOOPS(loops) = {
-    LOOPS_NAME, LOOPS(read), LOOPS(write), LOOPS(copy), LOOPS(multiply_add), 2.0 * CHAINS * (double)(sizeof(FLOATS) / sizeof(float))};
+static const bench_loops LOOPS(loops) = {LOOPS_NAME,  LOOPS(read),         LOOPS(write),
+                                         LOOPS(copy), LOOPS(multiply_add), 2.0 * CHAINS *(double)(sizeof(FLOATS) / sizeof(float))};
 
 #undef LOOPS
 #undef LOOPS_NAME

@@ -7,6 +7,9 @@ target_compile_features(embed_flags INTERFACE c_std_11)
 target_compile_definitions(embed_flags INTERFACE _GNU_SOURCE)
 target_compile_options(embed_flags INTERFACE -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wundef
   -ffp-contract=off -fno-fast-math -ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^i[3-6]86$")
+  target_compile_options(embed_flags INTERFACE -msse2 -mfpmath=sse) # x87 registers would round twice
+endif()
 set(CMAKE_C_EXTENSIONS OFF)
 set(CMAKE_C_VISIBILITY_PRESET hidden)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)

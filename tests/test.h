@@ -16,10 +16,10 @@
 #include <cmocka.h>
 
 /* One test by name (ctest does that), or all. */
-#define TEST_MAIN(tests)                                         \
-  int main(int argc, char **argv) {                              \
-    if (argc > 1) cmocka_set_test_filter(argv[1]);               \
-    return cmocka_run_group_tests(tests, NULL, NULL);            \
+#define TEST_MAIN(tests)                              \
+  int main(int argc, char **argv) {                   \
+    if (argc > 1) cmocka_set_test_filter(argv[1]);    \
+    return cmocka_run_group_tests(tests, NULL, NULL); \
   }
 
 static inline uint64_t test_random(uint64_t *state) { /* xorshift64*; state is not 0 */

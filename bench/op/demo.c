@@ -22,21 +22,18 @@ typedef struct demo_job {
 
 static void look_all_up(void *job) {
   demo_job *j = job;
-  for (int i = 0; i < REPEAT; ++i)
-    op_note(j->o, j->outcome, embed_lookup(j->o->context, j->table, j->ids, j->rows, j->out, EMBED_F32, 0, NULL));
+  for (int i = 0; i < REPEAT; ++i) op_note(j->o, j->outcome, embed_lookup(j->o->context, j->table, j->ids, j->rows, j->out, EMBED_F32, 0, NULL));
 }
 
 static void tied_logits(void *job) {
   demo_job *j = job;
-  for (int i = 0; i < REPEAT; ++i)
-    op_note(j->o, j->outcome, embed_logits(j->o->context, j->head, j->out + j->dim, EMBED_F32, 1, 0, j->logits, 0, NULL));
+  for (int i = 0; i < REPEAT; ++i) op_note(j->o, j->outcome, embed_logits(j->o->context, j->head, j->out + j->dim, EMBED_F32, 1, 0, j->logits, 0, NULL));
 }
 
 static void read_all(void *job, int thread, int threads) {
   demo_job *j = job;
   (void)threads;
-  for (int i = 0; i < REPEAT; ++i)
-    j->sink[thread] += bench_machine_loops(j->o->bench)->read((const char *)j->out + j->part * (size_t)thread, j->part, 1);
+  for (int i = 0; i < REPEAT; ++i) j->sink[thread] += bench_machine_loops(j->o->bench)->read((const char *)j->out + j->part * (size_t)thread, j->part, 1);
 }
 
 static void open_file(demo_job *j) {

@@ -70,8 +70,7 @@ float *op_hidden(op *o, op_outcome *outcome) {
   if (!f || f->hidden) return f ? f->hidden : NULL;
   f->hidden = need(bench_memory(hidden_bytes), outcome);
   uint64_t state = 2;
-  for (size_t i = 0; f->hidden && i < hidden_bytes / sizeof(float); ++i)
-    f->hidden[i] = (float)(int32_t)(bench_random(&state) >> 32) * 0x1p-30f; /* [-2, 2) */
+  for (size_t i = 0; f->hidden && i < hidden_bytes / sizeof(float); ++i) f->hidden[i] = (float)(int32_t)(bench_random(&state) >> 32) * 0x1p-30f; /* [-2, 2) */
   return f->hidden;
 }
 

@@ -86,8 +86,7 @@ void op_gather(op *o, const op_line *line) {
       r.peer_name = "memcpy loop";
       lookup(&j);
       copy_rows(&j, 0, 1);
-      if (!op_wrong(&outcome) && memcmp(j.out, j.peer_out, (size_t)written))
-        snprintf(outcome.text, sizeof outcome.text, "rows differ from the table's");
+      if (!op_wrong(&outcome) && memcmp(j.out, j.peer_out, (size_t)written)) snprintf(outcome.text, sizeof outcome.text, "rows differ from the table's");
     }
   }
   finish(o, line, &j, &r);

@@ -38,8 +38,7 @@ static void sgemv(void *job) {
 
 static void sgemm(void *job) {
   head_job *j = job;
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)j->n, OP_ROWS, OP_DIM, 1, j->hidden, OP_DIM, j->weights, OP_DIM, 0, j->peer_logits,
-              OP_ROWS);
+  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)j->n, OP_ROWS, OP_DIM, 1, j->hidden, OP_DIM, j->weights, OP_DIM, 0, j->peer_logits, OP_ROWS);
 }
 
 static bool prepare(op *o, const op_line *line, head_job *j, op_outcome *outcome) {

@@ -37,8 +37,10 @@ void op_copy(op *o, const op_line *line) {
   op_result r = {.what = "copy    past the caches", .unit = "GB/s", .limit_name = "read in this run"};
   copy_job c = {bench_machine_loops(o->bench), bench_memory(BLOCK), bench_memory(BLOCK)};
   int threads = bench_threads(o->bench);
-  if (c.to && c.from) bench_measure(o->bench, &(bench_work){.loop = copy_part, .job = &c}, 1, &r.ours);
-  else snprintf(outcome.text, sizeof outcome.text, "no memory");
+  if (c.to && c.from)
+    bench_measure(o->bench, &(bench_work){.loop = copy_part, .job = &c}, 1, &r.ours);
+  else
+    snprintf(outcome.text, sizeof outcome.text, "no memory");
   bench_memory_release(c.to, BLOCK);
   bench_memory_release(c.from, BLOCK);
   r.figure = r.ours.seconds > 0 ? (double)part_of(threads) * threads / r.ours.seconds / 1e9 : 0;

@@ -22,13 +22,14 @@ typedef struct arguments {
 } arguments;
 
 static void print_usage(FILE *to) {
-  fprintf(to, "usage: bench_op [--list] [--only NAME]... [--json] [--threads N] [FILE]\n"
-              "  --list       names of the lines; limits are measured in every run\n"
-              "  --only NAME  the line of that name, or every line that begins with it\n"
-              "  --json       an object a line: name, figure, unit, limit, ratio (peer's time / ours), bar, ok, ...\n"
-              "  --threads N  0 = the CPUs that the process may use\n"
-              "  FILE         for --only demo: a file of vectors\n"
-              "exit: 0 all bars met, 1 a bar missed, 2 usage\n");
+  fprintf(to,
+          "usage: bench_op [--list] [--only NAME]... [--json] [--threads N] [FILE]\n"
+          "  --list       names of the lines; limits are measured in every run\n"
+          "  --only NAME  the line of that name, or every line that begins with it\n"
+          "  --json       an object a line: name, figure, unit, limit, ratio (peer's time / ours), bar, ok, ...\n"
+          "  --threads N  0 = the CPUs that the process may use\n"
+          "  FILE         for --only demo: a file of vectors\n"
+          "exit: 0 all bars met, 1 a bar missed, 2 usage\n");
 }
 
 static bool choose(arguments *a, const char *name) {

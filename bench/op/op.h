@@ -80,8 +80,8 @@ const char *op_wrong(const op_outcome *outcome); /* NULL = all went well */
 
 /* What lines share, made when first asked for; NULL = impossible, *outcome says why. */
 const embed_table *op_table(op *o, embed_dtype dtype, op_outcome *outcome); /* [OP_ROWS, OP_DIM] on 2 MiB pages */
-float *op_hidden(op *o, op_outcome *outcome);                              /* [OP_MOST_BATCH, OP_DIM] */
-float *op_output(op *o, int which, op_outcome *outcome);                   /* [OP_MOST_BATCH, OP_ROWS]; 0 ours, 1 the peer's */
+float *op_hidden(op *o, op_outcome *outcome);                               /* [OP_MOST_BATCH, OP_DIM] */
+float *op_output(op *o, int which, op_outcome *outcome);                    /* [OP_MOST_BATCH, OP_ROWS]; 0 ours, 1 the peer's */
 void op_fixture_release(op *o);
 
 #endif

@@ -6,8 +6,10 @@
 #include "op.h"
 
 static void print_number(const char *key, double value) { /* JSON knows no NaN: what is absent is null */
-  if (isfinite(value) && value > 0) printf(", \"%s\": %.6g", key, value);
-  else printf(", \"%s\": null", key);
+  if (isfinite(value) && value > 0)
+    printf(", \"%s\": %.6g", key, value);
+  else
+    printf(", \"%s\": null", key);
 }
 
 static void print_json(const op_line *line, const op_result *r, double ratio, bool ok) {
@@ -48,7 +50,9 @@ void op_report(op *o, const op_line *line, const op_result *r) {
   bool enough = r->ours.kept >= BENCH_ENOUGH && (!r->peer_name || r->peer.kept >= BENCH_ENOUGH);
   bool ok = enough && !r->wrong && ratio >= line->bar;
   if (r->wrong || (line->bar > 0 && !ok)) o->failed = true;
-  if (o->json) print_json(line, r, ratio, ok);
-  else print_line(line, r, ratio, ok);
+  if (o->json)
+    print_json(line, r, ratio, ok);
+  else
+    print_line(line, r, ratio, ok);
   fflush(stdout);
 }

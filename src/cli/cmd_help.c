@@ -8,10 +8,11 @@
 static void all_commands(void) {
   puts("embed: look into files that hold a vocabulary and its vectors\n\nusage: embed COMMAND FILE ... [options]\n");
   for (int i = 0; cli_command_at(i); ++i) printf("  %-10s %s\n", cli_command_at(i)->name, cli_command_at(i)->help);
-  puts("\n  embed --version       the library's version\n"
-       "  embed help COMMAND    what it takes\n\n"
-       "EMBED_ISA in the environment caps the instruction set (scalar, avx2, avx512, ...).\n"
-       "Exit status: 0 done, 1 failed, 2 wrong command line.");
+  puts(
+      "\n  embed --version       the library's version\n"
+      "  embed help COMMAND    what it takes\n\n"
+      "EMBED_ISA in the environment caps the instruction set (scalar, avx2, avx512, ...).\n"
+      "Exit status: 0 done, 1 failed, 2 wrong command line.");
 }
 
 static void one_command(const cli_command *c) {

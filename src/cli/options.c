@@ -10,9 +10,14 @@
 enum { OPERAND = 1, IDS = 256, NPY, HIDDEN, JSON, THREADS, VERSION };
 
 static const struct option long_options[] = {
-    {"ids", required_argument, NULL, IDS},         {"npy", required_argument, NULL, NPY}, {"hidden", required_argument, NULL, HIDDEN},
-    {"json", no_argument, NULL, JSON},             {"help", no_argument, NULL, 'h'},      {"version", no_argument, NULL, VERSION},
-    {"threads", required_argument, NULL, THREADS}, {NULL, 0, NULL, 0},
+    {"ids", required_argument, NULL, IDS},
+    {"npy", required_argument, NULL, NPY},
+    {"hidden", required_argument, NULL, HIDDEN},
+    {"json", no_argument, NULL, JSON},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, VERSION},
+    {"threads", required_argument, NULL, THREADS},
+    {NULL, 0, NULL, 0},
 };
 
 static int add_operand(cli_options *o, const char *operand) {

@@ -22,8 +22,8 @@ int cli_session_table(cli_session *s);
 int cli_session_head(cli_session *s, const embed_head_options *options);
 void cli_session_close(cli_session *s);
 
-int cli_context(cli_session *s, const char *isa, embed_context **out); /* isa NULL = the CPU's best */
-int cli_library_fail(const cli_session *s);                            /* the line for the last failure of s->ctx */
+int cli_context(cli_session *s, const char *isa, embed_context **out);            /* isa NULL = the CPU's best */
+int cli_library_fail(const cli_session *s);                                       /* the line for the last failure of s->ctx */
 void *cli_array(const cli_session *s, int64_t count, int64_t each, size_t bytes); /* count * each things of `bytes`; NULL after the line */
 
 /* A word of the file's tokens, or '#' and digits: the row of that number. */

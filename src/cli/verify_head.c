@@ -10,7 +10,7 @@
 #include "progress.h"
 #include "verify.h"
 
-static const double budget = 8e9;                     /* operations */
+static const double budget = 8e9;                    /* operations */
 enum { COLUMNS = 16, ROWS = 256, LOGITS = 1 << 24 }; /* unit vectors and rows at a time; floats of logits at most */
 
 typedef struct mirror {
@@ -47,8 +47,8 @@ static void compare_row(mirror *m, int64_t r, const float *row, int64_t n, cli_c
     float got = m->logits[i * m->vocab + r], want = row[m->columns[i]] + bias;
     if (got == want) continue;
     check->ok = 0;
-    snprintf(check->detail, sizeof check->detail, "row %" PRId64 ", column %" PRId64 ": the unit vector gives %.9g, the table holds %.9g", r,
-             m->columns[i], (double)got, (double)want);
+    snprintf(check->detail, sizeof check->detail, "row %" PRId64 ", column %" PRId64 ": the unit vector gives %.9g, the table holds %.9g", r, m->columns[i],
+             (double)got, (double)want);
   }
 }
 

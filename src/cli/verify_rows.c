@@ -109,8 +109,7 @@ static int find_duplicates(audit *a) {
 static void tell(char *detail, size_t room, const char *kind, const found *f) {
   size_t used = strlen(detail);
   used += (size_t)snprintf(detail + used, room - used, ", %" PRId64 " %s", f->count, kind);
-  for (int64_t i = 0; i < f->count && i < NAMED; ++i)
-    used += (size_t)snprintf(detail + used, room - used, "%s%" PRId64, i ? ", " : " (", f->first[i]);
+  for (int64_t i = 0; i < f->count && i < NAMED; ++i) used += (size_t)snprintf(detail + used, room - used, "%s%" PRId64, i ? ", " : " (", f->first[i]);
   if (f->count) snprintf(detail + used, room - used, f->count > NAMED ? ", ...)" : ")");
 }
 

@@ -77,8 +77,8 @@ static int compare_mix(views *v, int64_t n, const unsigned char *nonfinite_colum
     for (int64_t i = 0; !status && i < count * v->dim && check->ok; ++i) {
       if (nonfinite_columns[i % v->dim] || v->one[i] == v->other[i]) continue;
       check->ok = 0;
-      snprintf(check->detail, sizeof check->detail, "row %" PRId64 ", column %" PRId64 ": the one-hot mix gives %.9g, the lookup %.9g",
-               v->ids[i / v->dim], i % v->dim, (double)v->one[i], (double)v->other[i]);
+      snprintf(check->detail, sizeof check->detail, "row %" PRId64 ", column %" PRId64 ": the one-hot mix gives %.9g, the lookup %.9g", v->ids[i / v->dim],
+               i % v->dim, (double)v->one[i], (double)v->other[i]);
     }
   }
   return status;

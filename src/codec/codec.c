@@ -6,7 +6,8 @@
 const embed__codec *embed__codec_find(embed_dtype t) {
   switch (t) {
 #define DTYPE(constant, codec, name, block, block_bytes, row_extra, whole) \
-  case constant: return &embed__codec_##codec;
+  case constant:                                                           \
+    return &embed__codec_##codec;
 #include "core/dtypes.def"
 #undef DTYPE
     default: return NULL;

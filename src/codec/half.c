@@ -31,8 +31,7 @@ static uint16_t stochastic(float x, float u, uint16_t (*nearest)(float), float (
   return (uint16_t)(sign | ((double)fabsf(x) - below > (double)u * ((double)above - below) ? outer : inner));
 }
 
-static void encode_noisy(const float *row, unsigned char *out, int64_t dim, const embed__noise *noise, uint16_t (*nearest)(float),
-                         float (*widen)(uint16_t)) {
+static void encode_noisy(const float *row, unsigned char *out, int64_t dim, const embed__noise *noise, uint16_t (*nearest)(float), float (*widen)(uint16_t)) {
   for (int64_t j = 0; j < dim; ++j) {
     uint16_t half = stochastic(row[j], embed__noise_at(noise, j), nearest, widen);
     memcpy(out + 2 * j, &half, 2);
@@ -41,15 +40,19 @@ static void encode_noisy(const float *row, unsigned char *out, int64_t dim, cons
 
 static bool encode_f16(const embed__kernels *k, const float *row, void *out, int64_t dim, int32_t group, const embed__noise *noise) {
   (void)group;
-  if (noise) encode_noisy(row, out, dim, noise, embed__f16_of_f32, embed__f32_of_f16);
-  else k->row.to_f16(row, out, dim);
+  if (noise)
+    encode_noisy(row, out, dim, noise, embed__f16_of_f32, embed__f32_of_f16);
+  else
+    k->row.to_f16(row, out, dim);
   return true;
 }
 
 static bool encode_bf16(const embed__kernels *k, const float *row, void *out, int64_t dim, int32_t group, const embed__noise *noise) {
   (void)group;
-  if (noise) encode_noisy(row, out, dim, noise, embed__bf16_of_f32, embed__f32_of_bf16);
-  else k->row.to_bf16(row, out, dim);
+  if (noise)
+    encode_noisy(row, out, dim, noise, embed__bf16_of_f32, embed__f32_of_bf16);
+  else
+    k->row.to_bf16(row, out, dim);
   return true;
 }
 

@@ -6,8 +6,8 @@
 
 /* What a kernel level may need; a bit is set only when the CPU has it and the OS saves its registers. */
 enum {
-  EMBED__CPU_AVX2 = 1,       /* AVX2, FMA, F16C */
-  EMBED__CPU_AVX512 = 2,     /* F, BW, DQ, VL */
+  EMBED__CPU_AVX2 = 1,   /* AVX2, FMA, F16C */
+  EMBED__CPU_AVX512 = 2, /* F, BW, DQ, VL */
   EMBED__CPU_AVX512VNNI = 4,
   EMBED__CPU_AVX512BF16 = 8,
   EMBED__CPU_NEON = 16

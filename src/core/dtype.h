@@ -19,8 +19,8 @@ bool embed__dtype_reserved(embed_dtype t);                 /* a constant of embe
 /* Bytes of a packed row. EMBED_E_UNSUPPORTED: not built in; E_ARGUMENT: dim < 1 or a group that is not 0, 32, 64 or
  * 128; E_OVERFLOW. group 0 = 32. */
 int64_t embed__row_bytes(embed_dtype t, int64_t dim, int32_t group);
-const char *embed__dtype_name(embed_dtype t);               /* static, NULL = no such dtype */
-bool embed__is_float(embed_dtype t); /* F32, F16 or BF16: the dtypes of callers' buffers */
+const char *embed__dtype_name(embed_dtype t); /* static, NULL = no such dtype */
+bool embed__is_float(embed_dtype t);          /* F32, F16 or BF16: the dtypes of callers' buffers */
 int64_t embed__float_bytes(embed_dtype t);
 
 #endif

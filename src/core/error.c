@@ -13,7 +13,7 @@ static int utf8_length(const unsigned char *s) {
   int more = s[0] >= 0xC2 && s[0] <= 0xDF ? 1 : s[0] >= 0xE0 && s[0] <= 0xEF ? 2 : s[0] >= 0xF0 && s[0] <= 0xF4 ? 3 : 0;
   if (!more) return 0;
   for (int i = 1; i <= more; ++i)
-    if ((s[i] & 0xC0) != 0x80) return 0; /* also stops at the terminating NUL */
+    if ((s[i] & 0xC0) != 0x80) return 0;     /* also stops at the terminating NUL */
   if (s[0] == 0xE0 && s[1] < 0xA0) return 0; /* overlong */
   if (s[0] == 0xED && s[1] > 0x9F) return 0; /* surrogate */
   if (s[0] == 0xF0 && s[1] < 0x90) return 0;
@@ -49,9 +49,7 @@ embed_status embed__out_of_memory(embed_context *ctx, int64_t bytes) {
   return embed__fail(ctx, EMBED_E_MEMORY, -1, "the allocator has no %" PRId64 " bytes", bytes);
 }
 
-embed_status embed__null(embed_context *ctx, const char *argument) {
-  return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "%s is NULL", argument);
-}
+embed_status embed__null(embed_context *ctx, const char *argument) { return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "%s is NULL", argument); }
 
 embed_status embed__begin(embed_context *ctx) {
   ctx->error_text[0] = '\0';
@@ -73,9 +71,9 @@ int64_t embed_error_at(const embed_context *ctx) { return ctx ? ctx->error_at : 
 
 const char *embed_status_name(embed_status s) {
   static const char *const names[] = {
-      "EMBED_OK",          "EMBED_E_ARGUMENT", "EMBED_E_MEMORY",    "EMBED_E_ID",        "EMBED_E_OPTION",    "EMBED_E_UNSUPPORTED",
-      "EMBED_E_FORMAT",    "EMBED_E_IO",       "EMBED_E_NOT_FOUND", "EMBED_E_READ_ONLY", "EMBED_E_OVERFLOW",  "EMBED_E_CANCELLED",
-      "EMBED_E_STALE",     "EMBED_E_MISMATCH", "EMBED_E_CALLBACK",  "EMBED_E_NONFINITE",
+      "EMBED_OK",       "EMBED_E_ARGUMENT", "EMBED_E_MEMORY",    "EMBED_E_ID",        "EMBED_E_OPTION",   "EMBED_E_UNSUPPORTED",
+      "EMBED_E_FORMAT", "EMBED_E_IO",       "EMBED_E_NOT_FOUND", "EMBED_E_READ_ONLY", "EMBED_E_OVERFLOW", "EMBED_E_CANCELLED",
+      "EMBED_E_STALE",  "EMBED_E_MISMATCH", "EMBED_E_CALLBACK",  "EMBED_E_NONFINITE",
   };
   const int32_t count = (int32_t)(sizeof names / sizeof *names);
   return s <= 0 && s > -count ? names[-s] : "unknown status";

@@ -19,9 +19,7 @@ static void libc_release(void *arg, void *memory, size_t bytes, size_t alignment
 
 const embed_allocator embed__default_allocator = {sizeof(embed_allocator), 0, NULL, libc_allocate, libc_release};
 
-void *embed__allocate(const embed_allocator *memory, size_t bytes, size_t alignment) {
-  return memory->allocate(memory->arg, bytes ? bytes : 1, alignment);
-}
+void *embed__allocate(const embed_allocator *memory, size_t bytes, size_t alignment) { return memory->allocate(memory->arg, bytes ? bytes : 1, alignment); }
 
 void embed__free(const embed_allocator *memory, void *block, size_t bytes, size_t alignment) {
   if (block) memory->release(memory->arg, block, bytes ? bytes : 1, alignment);

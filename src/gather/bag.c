@@ -49,11 +49,16 @@ static void pool_row(const bag_job *job, float *pooled, const float *row, float 
   const embed__row_kernels *k = &job->ctx->kernels->row;
   int64_t dim = job->t->dim;
   bool extreme = job->mode == EMBED_BAG_MAX || job->mode == EMBED_BAG_MIN;
-  if (extreme && first) memcpy(pooled, row, (size_t)dim * sizeof *pooled);
-  else if (job->mode == EMBED_BAG_MAX) k->keep_max(pooled, row, dim);
-  else if (job->mode == EMBED_BAG_MIN) k->keep_min(pooled, row, dim);
-  else if (job->weights) k->add_scaled(pooled, row, dim, weight);
-  else k->add(pooled, row, dim);
+  if (extreme && first)
+    memcpy(pooled, row, (size_t)dim * sizeof *pooled);
+  else if (job->mode == EMBED_BAG_MAX)
+    k->keep_max(pooled, row, dim);
+  else if (job->mode == EMBED_BAG_MIN)
+    k->keep_min(pooled, row, dim);
+  else if (job->weights)
+    k->add_scaled(pooled, row, dim, weight);
+  else
+    k->add(pooled, row, dim);
 }
 
 /* True division: a product with the reciprocal would give other bits. Blocks of a fixed size are what compilers turn
@@ -69,12 +74,17 @@ static void divide(float *row, int64_t dim, float by) {
 static void finish(const bag_job *job, float *pooled, const tally *in) {
   double by = 1;
   if (in->rows == 0) return;
-  if (job->mode == EMBED_BAG_MEAN) by = (double)in->rows;
-  else if (job->mode == EMBED_BAG_WEIGHTED_MEAN) by = in->weights;
-  else if (job->mode == EMBED_BAG_SQRT_N) by = sqrt(in->squares);
+  if (job->mode == EMBED_BAG_MEAN)
+    by = (double)in->rows;
+  else if (job->mode == EMBED_BAG_WEIGHTED_MEAN)
+    by = in->weights;
+  else if (job->mode == EMBED_BAG_SQRT_N)
+    by = sqrt(in->squares);
   float divisor = (float)by;
-  if (divisor == 0) memset(pooled, 0, (size_t)job->t->dim * sizeof *pooled);
-  else if (divisor != 1) divide(pooled, job->t->dim, divisor);
+  if (divisor == 0)
+    memset(pooled, 0, (size_t)job->t->dim * sizeof *pooled);
+  else if (divisor != 1)
+    divide(pooled, job->t->dim, divisor);
 }
 
 static int64_t stored_at(const bag_job *job, int64_t position) { return embed__row_of_id(&job->policy, embed__id_at(&job->ids, position)); }
@@ -85,8 +95,10 @@ static int64_t bag_at_step(const bag_job *job, int64_t step) {
   int64_t low = 0, high = job->bags;
   while (low < high) {
     int64_t middle = low + (high - low) / 2;
-    if (middle + job->offsets[middle] < step) low = middle + 1;
-    else high = middle;
+    if (middle + job->offsets[middle] < step)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low;
 }
@@ -176,14 +188,14 @@ static embed_status bag(embed_context *ctx, bag_job *job, void *out, embed_dtype
   return embed__end(ctx, run(ctx, job));
 }
 
-embed_status embed_bag(embed_context *ctx, const embed_table *t, const int32_t *ids, int64_t n, const int64_t *offsets, int64_t bags,
-                       const float *weights, void *out, embed_dtype out_dtype, int64_t ld_out, const embed_bag_options *opts) {
+embed_status embed_bag(embed_context *ctx, const embed_table *t, const int32_t *ids, int64_t n, const int64_t *offsets, int64_t bags, const float *weights,
+                       void *out, embed_dtype out_dtype, int64_t ld_out, const embed_bag_options *opts) {
   bag_job job = {.t = t, .ids = {.at = ids, .n = n, .wide = false}, .offsets = offsets, .bags = bags, .weights = weights};
   return bag(ctx, &job, out, out_dtype, ld_out, opts);
 }
 
-embed_status embed_bag_i64(embed_context *ctx, const embed_table *t, const int64_t *ids, int64_t n, const int64_t *offsets, int64_t bags,
-                           const float *weights, void *out, embed_dtype out_dtype, int64_t ld_out, const embed_bag_options *opts) {
+embed_status embed_bag_i64(embed_context *ctx, const embed_table *t, const int64_t *ids, int64_t n, const int64_t *offsets, int64_t bags, const float *weights,
+                           void *out, embed_dtype out_dtype, int64_t ld_out, const embed_bag_options *opts) {
   bag_job job = {.t = t, .ids = {.at = ids, .n = n, .wide = true}, .offsets = offsets, .bags = bags, .weights = weights};
   return bag(ctx, &job, out, out_dtype, ld_out, opts);
 }

@@ -31,9 +31,7 @@ embed_status embed__check_policy(embed_context *ctx, const embed_table *t, bool 
   return EMBED_OK;
 }
 
-static bool is_outside(const embed__id_policy *p, int64_t id) {
-  return ((uint64_t)id >= (uint64_t)p->vocab) & !(p->padding & (id == p->padding_id));
-}
+static bool is_outside(const embed__id_policy *p, int64_t id) { return ((uint64_t)id >= (uint64_t)p->vocab) & !(p->padding & (id == p->padding_id)); }
 
 /* One pass without a branch on the ids; only a list that fails is searched for the place. */
 embed_status embed__check_ids(embed_context *ctx, const embed__ids *ids, const embed__id_policy *p, int64_t *replaced) {

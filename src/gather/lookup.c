@@ -49,8 +49,10 @@ static void transform(const lookup_job *job, int64_t stored, float *row, float *
   embed__decode(job->ctx, job->t, stored, row, plain ? job->scale : 1.0f);
   if (plain) return;
   if (job->max_norm > 0) clip_norm(job, row);
-  if (job->scale_round != EMBED_F32) scale_rounded(job, row, spare);
-  else if (job->scale != 1.0f) job->ctx->kernels->row.scale(row, job->t->dim, job->scale);
+  if (job->scale_round != EMBED_F32)
+    scale_rounded(job, row, spare);
+  else if (job->scale != 1.0f)
+    job->ctx->kernels->row.scale(row, job->t->dim, job->scale);
 }
 
 static void put_row(const lookup_job *job, int64_t i, int64_t stored, float *row, float *spare) {
@@ -133,8 +135,8 @@ embed_status embed_lookup(embed_context *ctx, const embed_table *t, const int32_
   return lookup(ctx, t, (embed__ids){.at = ids, .n = n, .wide = false}, out, out_dtype, ld_out, opts);
 }
 
-embed_status embed_lookup_i64(embed_context *ctx, const embed_table *t, const int64_t *ids, int64_t n, void *out, embed_dtype out_dtype,
-                              int64_t ld_out, const embed_lookup_options *opts) {
+embed_status embed_lookup_i64(embed_context *ctx, const embed_table *t, const int64_t *ids, int64_t n, void *out, embed_dtype out_dtype, int64_t ld_out,
+                              const embed_lookup_options *opts) {
   return lookup(ctx, t, (embed__ids){.at = ids, .n = n, .wide = true}, out, out_dtype, ld_out, opts);
 }
 

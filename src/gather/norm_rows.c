@@ -84,8 +84,8 @@ static embed_status run(embed_context *ctx, norm_job *job) {
   return embed__run(ctx, embed__ceil_div(job->x.n, job->rows_per_task), norm_rows, job);
 }
 
-embed_status embed_norm_rows(embed_context *ctx, void *x, embed_dtype x_dtype, int64_t n, int64_t dim, int64_t ld_x, const float *weight,
-                             const float *bias, const embed_norm_options *opts) {
+embed_status embed_norm_rows(embed_context *ctx, void *x, embed_dtype x_dtype, int64_t n, int64_t dim, int64_t ld_x, const float *weight, const float *bias,
+                             const embed_norm_options *opts) {
   embed_norm_options o;
   norm_job job = {.weight = weight, .bias = bias};
   EMBED__BEGIN(ctx);

@@ -17,8 +17,8 @@ embed_status embed__sink_open(embed_context *ctx, const char *name, void *out, e
   sink->width_bytes = dim * embed__float_bytes(dtype);
   sink->floats = dtype == EMBED_F32 && (uintptr_t)out % sizeof(float) == 0;
   bool whole_lines = ((uintptr_t)out | (uintptr_t)sink->row_bytes | (uintptr_t)sink->width_bytes) % 64 == 0;
-  sink->streaming = !add && n * sink->width_bytes > EMBED__STREAM_BYTES &&
-                    sink->width_bytes >= (whole_lines ? EMBED__STREAM_ROW_BYTES : EMBED__STREAM_RAGGED_BYTES);
+  sink->streaming =
+      !add && n * sink->width_bytes > EMBED__STREAM_BYTES && sink->width_bytes >= (whole_lines ? EMBED__STREAM_ROW_BYTES : EMBED__STREAM_RAGGED_BYTES);
   return EMBED_OK;
 }
 

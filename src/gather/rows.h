@@ -66,8 +66,6 @@ typedef struct embed__work_rows {
 } embed__work_rows;
 
 embed_status embed__work_rows_take(embed_context *ctx, int64_t rows, int64_t dim, embed__work_rows *out);
-static inline float *embed__work_row(const embed__work_rows *w, int32_t worker, int64_t row) {
-  return w->at + worker * w->worker_floats + row * w->row_floats;
-}
+static inline float *embed__work_row(const embed__work_rows *w, int32_t worker, int64_t row) { return w->at + worker * w->worker_floats + row * w->row_floats; }
 
 #endif

@@ -36,8 +36,8 @@ static embed_status analogy(embed_context *ctx, embed__nearest *q, const int32_t
   return embed__nearest_run(ctx, q);
 }
 
-embed_status embed_analogy(embed_context *ctx, const embed_table *t, const int32_t *abc, int64_t n, int32_t k, int32_t *ids, float *scores,
-                           int32_t *count, const embed_nearest_options *opts) {
+embed_status embed_analogy(embed_context *ctx, const embed_table *t, const int32_t *abc, int64_t n, int32_t k, int32_t *ids, float *scores, int32_t *count,
+                           const embed_nearest_options *opts) {
   embed_nearest_options o;
   int64_t total;
   EMBED__BEGIN(ctx);

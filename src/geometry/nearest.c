@@ -17,10 +17,10 @@ typedef struct nearest_job {
   const embed_context *ctx;
   const embed__nearest *q;
   int64_t capacity, chunk, first;
-  embed__ranked *entries;      /* [slots, chunk, capacity] */
-  embed__topk *heaps;          /* [slots, chunk] */
-  float *inverse, *q_inverse;  /* 1 / norm of rows and queries, 0 for a zero row: cosine */
-  float *distances, *row;      /* per worker: [block] and [dim] */
+  embed__ranked *entries;     /* [slots, chunk, capacity] */
+  embed__topk *heaps;         /* [slots, chunk] */
+  float *inverse, *q_inverse; /* 1 / norm of rows and queries, 0 for a zero row: cosine */
+  float *distances, *row;     /* per worker: [block] and [dim] */
 } nearest_job;
 
 static float inverse_of(float norm) { return norm > 0 ? 1.0f / norm : 0; }
@@ -106,14 +106,14 @@ static embed_status cosine_norms(embed_context *ctx, nearest_job *job) {
   EMBED__TRY(embed__scratch_get(ctx, q->n, sizeof(float), &job->q_inverse));
   EMBED__TRY(embed__norms(ctx, q->table, job->inverse));
   for (int64_t v = 0; v < q->table->vocab; ++v) job->inverse[v] = inverse_of(job->inverse[v]);
-  for (int64_t i = 0; i < q->n; ++i)
-    job->q_inverse[i] = inverse_of((float)sqrt(ctx->kernels->row.sum_squares(q->queries + i * q->ldq, q->table->dim)));
+  for (int64_t i = 0; i < q->n; ++i) job->q_inverse[i] = inverse_of((float)sqrt(ctx->kernels->row.sum_squares(q->queries + i * q->ldq, q->table->dim)));
   return EMBED_OK;
 }
 
 static embed_status by_product(embed_context *ctx, nearest_job *job) {
   const embed__nearest *q = job->q;
-  embed__sweep s = {.table = q->table, .x = (const unsigned char *)q->queries, .x_dtype = EMBED_F32, .n = q->n, .ldx = q->ldq, .take = take_tile, .reducer = job};
+  embed__sweep s = {
+      .table = q->table, .x = (const unsigned char *)q->queries, .x_dtype = EMBED_F32, .n = q->n, .ldx = q->ldq, .take = take_tile, .reducer = job};
   s.state_bytes = job->capacity * (int64_t)sizeof *job->entries + (int64_t)sizeof *job->heaps;
   if (q->metric == EMBED_METRIC_COSINE) EMBED__TRY(cosine_norms(ctx, job));
   EMBED__TRY(embed__sweep_begin(ctx, &s));
@@ -165,8 +165,8 @@ embed_status embed__nearest_options(embed_context *ctx, const embed_table *t, in
   return EMBED_OK;
 }
 
-embed_status embed_nearest(embed_context *ctx, const embed_table *t, const float *queries, int64_t n, int64_t ld_queries, int32_t k,
-                           const int32_t *exclude, int64_t excluded, int32_t *ids, float *scores, int32_t *count, const embed_nearest_options *opts) {
+embed_status embed_nearest(embed_context *ctx, const embed_table *t, const float *queries, int64_t n, int64_t ld_queries, int32_t k, const int32_t *exclude,
+                           int64_t excluded, int32_t *ids, float *scores, int32_t *count, const embed_nearest_options *opts) {
   embed_nearest_options o;
   int64_t entries;
   EMBED__BEGIN(ctx);

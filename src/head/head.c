@@ -48,7 +48,8 @@ embed_status embed_head_create(embed_context *ctx, const embed_table *t, const f
   EMBED__NOT_NULL(ctx, out);
   EMBED__TRY(embed__options(ctx, "embed_head_options", opts, EMBED_HEAD_BLAS | later | of_files, &o, sizeof o));
   if (o.flags & later) return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "prepared and sketched heads are not in this version");
-  if (o.flags & of_files) return embed__fail(ctx, EMBED_E_OPTION, -1, "EMBED_HEAD_REQUIRE_* and RAW are for embed_file_head: this head is the table it is given");
+  if (o.flags & of_files)
+    return embed__fail(ctx, EMBED_E_OPTION, -1, "EMBED_HEAD_REQUIRE_* and RAW are for embed_file_head: this head is the table it is given");
   return embed__head_new(ctx, t, bias, &o, out);
 }
 
@@ -108,7 +109,8 @@ embed_status embed__head_sweep(embed_context *ctx, const embed_head *h, const vo
   EMBED__NOT_NULL(ctx, h);
   EMBED__TRY(embed__options(ctx, "embed_sweep_options", opts, EMBED_SWEEP_PROCESSED, o, sizeof *o));
   if (o->nan < EMBED_NAN_MAX || o->nan > EMBED_NAN_IGNORE) return embed__fail(ctx, EMBED_E_OPTION, -1, "%d is no embed_nan_policy", o->nan);
-  if (o->activation != EMBED_F32) return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "rounded activations (dtype %d) are not in this version: 0 is exact", o->activation);
+  if (o->activation != EMBED_F32)
+    return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "rounded activations (dtype %d) are not in this version: 0 is exact", o->activation);
   memset(s, 0, sizeof *s);
   EMBED__TRY(embed__check_buffer(ctx, "hidden", hidden, hidden_dtype, n, h->table->dim, ld_hidden, &s->ldx));
   s->table = h->table;

@@ -83,8 +83,7 @@ static embed_status logits_at(embed_context *ctx, at_job *job, const embed__swee
   if (s->x_dtype != EMBED_F32) {
     float *x;
     EMBED__TRY(embed__scratch_matrix(ctx, s->n, t->dim, sizeof *x, &x));
-    for (int64_t i = 0; i < s->n; ++i)
-      embed__load_row(ctx->kernels, s->x + i * s->ldx * embed__float_bytes(s->x_dtype), s->x_dtype, x + i * t->dim, t->dim);
+    for (int64_t i = 0; i < s->n; ++i) embed__load_row(ctx->kernels, s->x + i * s->ldx * embed__float_bytes(s->x_dtype), s->x_dtype, x + i * t->dim, t->dim);
     job->x = x;
     job->ldx = t->dim;
   }

@@ -89,7 +89,8 @@ static embed_status topk(embed_context *ctx, topk_job *job, embed__sweep *s, con
   }
   int64_t refused = atomic_load(&job->refused);
   if (refused != INT64_MAX) return embed__fail(ctx, EMBED_E_NONFINITE, refused, "hidden row %" PRId64 " has a NaN among its logits", refused);
-  if (degenerate != INT64_MAX) return embed__fail(ctx, EMBED_E_NONFINITE, degenerate, "hidden row %" PRId64 " has no logit above -inf: there is nothing to rank", degenerate);
+  if (degenerate != INT64_MAX)
+    return embed__fail(ctx, EMBED_E_NONFINITE, degenerate, "hidden row %" PRId64 " has no logit above -inf: there is nothing to rank", degenerate);
   return EMBED_OK;
 }
 

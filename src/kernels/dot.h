@@ -14,8 +14,7 @@
 
 #include "kernels/row.h"
 
-typedef void embed__dot_tile(const void *rows, int64_t row_bytes, int64_t count, const float *x, int64_t ldx, int64_t n,
-                             int64_t dim, float *z, int64_t ldz);
+typedef void embed__dot_tile(const void *rows, int64_t row_bytes, int64_t count, const float *x, int64_t ldx, int64_t n, int64_t dim, float *z, int64_t ldz);
 
 typedef struct embed__dot_kernels {
   embed__dot_tile *tile[EMBED__STORED_COUNT];

@@ -13,10 +13,10 @@ typedef struct embed__kernels {
   embed__reduce_kernels reduce;
 } embed__kernels;
 
-int embed__level_count(void);               /* of this architecture */
-const char *embed__level_name(int level);   /* static; levels ascend */
-int embed__level_find(const char *name);    /* -1 = no such level here */
-int embed__level_best(uint32_t cpu);        /* the highest whose needs the CPU bits (core/cpu.h) meet, as all below it */
+int embed__level_count(void);             /* of this architecture */
+const char *embed__level_name(int level); /* static; levels ascend */
+int embed__level_find(const char *name);  /* -1 = no such level here */
+int embed__level_best(uint32_t cpu);      /* the highest whose needs the CPU bits (core/cpu.h) meet, as all below it */
 void embed__level_fill(int level, embed__kernels *k);
 
 #endif

@@ -5,13 +5,13 @@
 #include "kernels/kernels.h"
 
 /* Each level's own overrides, on top of what k holds already. */
-#define ROW(level) embed__row_##level(&k->row);
-#define DOT(level) embed__dot_##level(&k->dot);
+#define ROW(level)    embed__row_##level(&k->row);
+#define DOT(level)    embed__dot_##level(&k->dot);
 #define REDUCE(level) embed__reduce_##level(&k->reduce);
-#define LEVEL(name, needs, families) \
+#define LEVEL(name, needs, families)               \
   static void override_##name(embed__kernels *k) { \
-    (void)k; \
-    families \
+    (void)k;                                       \
+    families                                       \
   }
 #include "kernels/levels.def"
 #undef LEVEL

@@ -5,22 +5,22 @@
 
 /* A block of a row is in registers before the first of it is stored: loads that alternate with stores reach 70 to 80 %
  * of that. VALUE is what out gets before the caller's scale multiplies it. */
-#define DECODE_VECTORS(count, form, size)                                                    \
-  for (; j + (count) * WIDTH <= dim; j += (count) * WIDTH) {                                 \
-    floats v[count];                                                                         \
+#define DECODE_VECTORS(count, form, size)                                                          \
+  for (; j + (count)*WIDTH <= dim; j += (count)*WIDTH) {                                           \
+    floats v[count];                                                                               \
     UNROLL for (int i = 0; i < (count); ++i) v[i] = load_##form(bytes + (size) * (j + i * WIDTH)); \
-    UNROLL for (int i = 0; i < (count); ++i) store(out + j + i * WIDTH, times(VALUE(v[i]), by)); \
+    UNROLL for (int i = 0; i < (count); ++i) store(out + j + i * WIDTH, times(VALUE(v[i]), by));   \
   }
-#define DECODE(form, size)                                                                     \
-  const unsigned char *bytes = row;                                                            \
-  const floats by = spread(scale);                                                             \
-  int64_t j = 0;                                                                               \
-  DECODE_VECTORS(BLOCK, form, size)                                                            \
-  DECODE_VECTORS(4, form, size)                                                                \
-  DECODE_VECTORS(1, form, size)                                                                \
-  if (j < dim) {                                                                               \
-    floats v = load_##form##_part(bytes + (size) * j, dim - j);                                \
-    store_part(out + j, dim - j, times(VALUE(v), by));                                         \
+#define DECODE(form, size)                                    \
+  const unsigned char *bytes = row;                           \
+  const floats by = spread(scale);                            \
+  int64_t j = 0;                                              \
+  DECODE_VECTORS(BLOCK, form, size)                           \
+  DECODE_VECTORS(4, form, size)                               \
+  DECODE_VECTORS(1, form, size)                               \
+  if (j < dim) {                                              \
+    floats v = load_##form##_part(bytes + (size)*j, dim - j); \
+    store_part(out + j, dim - j, times(VALUE(v), by));        \
   }
 
 #define VALUE(v) (v)
@@ -37,23 +37,23 @@ static void decode_i8(const void *row, float *out, int64_t dim, float scale) {
 }
 #undef VALUE
 
-#define ROUND(form)                                                                          \
-  unsigned char *bytes = (unsigned char *)out;                                               \
-  int64_t j = 0;                                                                             \
-  for (; j + WIDTH <= dim; j += WIDTH) store_##form(bytes + 2 * j, load(in + j));            \
+#define ROUND(form)                                                               \
+  unsigned char *bytes = (unsigned char *)out;                                    \
+  int64_t j = 0;                                                                  \
+  for (; j + WIDTH <= dim; j += WIDTH) store_##form(bytes + 2 * j, load(in + j)); \
   if (j < dim) store_##form##_part(bytes + 2 * j, dim - j, load_part(in + j, dim - j));
 static void to_f16(const float *in, uint16_t *out, int64_t dim) { ROUND(f16) }
 static void to_bf16(const float *in, uint16_t *out, int64_t dim) { ROUND(bf16) }
 
-#define COPY_VECTORS(count, put)                                                             \
-  for (; at + (count) * BYTES <= bytes; at += (count) * BYTES) {                             \
-    words v[count];                                                                          \
-    UNROLL for (int i = 0; i < (count); ++i) v[i] = load_words(in + at + i * BYTES);         \
-    UNROLL for (int i = 0; i < (count); ++i) put(to + at + i * BYTES, v[i]);                 \
+#define COPY_VECTORS(count, put)                                                     \
+  for (; at + (count)*BYTES <= bytes; at += (count)*BYTES) {                         \
+    words v[count];                                                                  \
+    UNROLL for (int i = 0; i < (count); ++i) v[i] = load_words(in + at + i * BYTES); \
+    UNROLL for (int i = 0; i < (count); ++i) put(to + at + i * BYTES, v[i]);         \
   }
-#define COPY(put)       \
+#define COPY(put)          \
   COPY_VECTORS(BLOCK, put) \
-  COPY_VECTORS(4, put)  \
+  COPY_VECTORS(4, put)     \
   COPY_VECTORS(1, put)
 static void copy(const void *row, void *out, int64_t bytes, bool streaming) {
   const unsigned char *in = row;
@@ -74,15 +74,15 @@ static void copy(const void *row, void *out, int64_t bytes, bool streaming) {
 static void fence(void) { _mm_sfence(); }
 
 /* target[j] = result of a = target[j] and b = row[j]. */
-#define UPDATE(target, result)                                                               \
-  int64_t j = 0;                                                                             \
-  for (; j + WIDTH <= dim; j += WIDTH) {                                                     \
-    floats a = load((target) + j), b = load(row + j);                                        \
-    store((target) + j, result);                                                             \
-  }                                                                                          \
-  if (j < dim) {                                                                             \
-    floats a = load_part((target) + j, dim - j), b = load_part(row + j, dim - j);            \
-    store_part((target) + j, dim - j, result);                                               \
+#define UPDATE(target, result)                                                    \
+  int64_t j = 0;                                                                  \
+  for (; j + WIDTH <= dim; j += WIDTH) {                                          \
+    floats a = load((target) + j), b = load(row + j);                             \
+    store((target) + j, result);                                                  \
+  }                                                                               \
+  if (j < dim) {                                                                  \
+    floats a = load_part((target) + j, dim - j), b = load_part(row + j, dim - j); \
+    store_part((target) + j, dim - j, result);                                    \
   }
 static void add(float *sum, const float *row, int64_t dim) { UPDATE(sum, plus(a, b)) }
 static void add_scaled(float *sum, const float *row, int64_t dim, float weight) {

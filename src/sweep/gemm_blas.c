@@ -21,18 +21,17 @@ static const size_t buffer_bytes = ((size_t)128 << 20) + (8 << 10); /* that Open
 /* OpenBLAS is one per process, so its gate is too. */
 static struct gate {
   pthread_mutex_t mutex;
-  pthread_cond_t changed;
+  pthread_cond_t left;
   int inside;  /* callers in a product now */
-  int proved;  /* so many have been inside at once and found their buffers */
-  int threads; /* at that time */
-  bool growing; /* one caller is finding out whether there is room for one more */
-  bool forked;  /* this is a child that has not called OpenBLAS yet */
-} gate = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+  int threads; /* for which `proved` holds */
+  bool proved; /* one caller's buffers are mapped, for good: OpenBLAS keeps them */
+  bool forked; /* this is a child that has not called OpenBLAS yet */
+} gate = {.mutex = PTHREAD_MUTEX_INITIALIZER, .left = PTHREAD_COND_INITIALIZER};
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* The callers that were inside at the fork are not in the child. */
 static void in_forked_child(void) {
-  static const struct gate empty = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .forked = true};
+  static const struct gate empty = {.mutex = PTHREAD_MUTEX_INITIALIZER, .left = PTHREAD_COND_INITIALIZER, .forked = true};
   gate = empty;
 }
 
@@ -47,9 +46,9 @@ int embed__blas_vector_bits(void) {
     const char *core;
     int bits;
   } known[] = {
-      {"SkylakeX", 512}, {"Cooperlake", 512}, {"SapphireRapids", 512}, {"Haswell", 256},     {"Zen", 256},    {"Excavator", 256}, {"Sandybridge", 128},
-      {"Nehalem", 128},  {"Prescott", 128},   {"Core2", 128},          {"Penryn", 128},      {"Atom", 128},   {"Nano", 128},      {"Opteron", 128},
-      {"Barcelona", 128}, {"Bobcat", 128},    {"Bulldozer", 128},      {"Piledriver", 128}, {"Steamroller", 128},
+      {"SkylakeX", 512},  {"Cooperlake", 512}, {"SapphireRapids", 512}, {"Haswell", 256},    {"Zen", 256},         {"Excavator", 256}, {"Sandybridge", 128},
+      {"Nehalem", 128},   {"Prescott", 128},   {"Core2", 128},          {"Penryn", 128},     {"Atom", 128},        {"Nano", 128},      {"Opteron", 128},
+      {"Barcelona", 128}, {"Bobcat", 128},     {"Bulldozer", 128},      {"Piledriver", 128}, {"Steamroller", 128},
   };
   const char *core = openblas_get_corename ? openblas_get_corename() : NULL;
   for (size_t i = 0; core && i < sizeof known / sizeof *known; ++i)
@@ -57,24 +56,19 @@ int embed__blas_vector_bits(void) {
   return 0;
 }
 
-/* Whether the address space still has room for the buffers of one more caller. */
-static bool room_for_buffers(int threads) {
-  size_t bytes = buffer_bytes * (size_t)(threads > 0 ? threads : 1);
+/* Whether the address space still has room for the buffers of so many callers. */
+static bool room_for_buffers(int callers, int threads) {
+  size_t bytes = buffer_bytes * (size_t)(threads > 0 ? threads : 1) * (size_t)callers;
   void *space = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (space == MAP_FAILED) return false;
   munmap(space, bytes);
   return true;
 }
 
-/* A place is free, and perhaps the right to grow: one waiter for each. Waking all of several hundred at every product
- * takes longer than the products. */
-static void wake_two(void) {
-  pthread_cond_signal(&gate.changed);
-  pthread_cond_signal(&gate.changed);
-}
-
-/* Waits for a place inside. *grows: this caller takes one more place than was ever proved. false = no room for it. */
-static bool enter(bool *grows) {
+/* Waits for a place inside; false = no room. A small product may do without a buffer, or without those of OpenBLAS's
+ * workers, so it proves nothing for the next: everybody inside is counted as still to map, but for the one proved. The
+ * check takes some microseconds. */
+static bool enter(void) {
   pthread_once(&once, watch_forks);
   pthread_mutex_lock(&gate.mutex);
   if (gate.forked) {
@@ -82,36 +76,35 @@ static bool enter(bool *grows) {
     if (openblas_get_parallel && openblas_get_parallel() == OPENMP && openblas_set_num_threads) openblas_set_num_threads(1);
   }
   int threads = threads_now(), places = threads == 1 ? SERIAL_CALLERS : 1;
-  for (;;) {
-    if (gate.inside == 0 && threads > gate.threads) gate.proved = 0; /* the host raised the number of threads */
-    *grows = gate.inside >= gate.proved;
-    if (gate.inside < places && !(*grows && gate.growing)) break;
-    pthread_cond_wait(&gate.changed, &gate.mutex);
-  }
-  ++gate.inside;
-  if (*grows) gate.growing = true;
-  bool room = !*grows || room_for_buffers(threads);
-  if (!room) {
-    --gate.inside;
-    gate.growing = false;
-    wake_two();
-  } else if (*grows) {
+  while (gate.inside >= places) pthread_cond_wait(&gate.left, &gate.mutex);
+  if (threads > gate.threads) { /* the host raised the number of threads */
+    gate.proved = false;
     gate.threads = threads;
   }
+  int unproved = gate.inside + 1 - (gate.proved ? 1 : 0);
+  bool room = unproved == 0 || room_for_buffers(unproved, threads);
+  if (room)
+    ++gate.inside;
+  else
+    pthread_cond_signal(&gate.left); /* the place that this caller was woken for */
   pthread_mutex_unlock(&gate.mutex);
   return room;
 }
 
-static void leave(bool grew) {
+/* large: the product was one that every thread of OpenBLAS had a part in. */
+static void leave(bool large) {
   pthread_mutex_lock(&gate.mutex);
-  if (grew) {
-    ++gate.proved;
-    gate.growing = false;
-  }
+  if (large) gate.proved = true;
   --gate.inside;
-  if (grew) wake_two();
-  else pthread_cond_signal(&gate.changed);
+  pthread_cond_signal(&gate.left); /* one place, one waiter: waking hundreds at every product takes longer than the products */
   pthread_mutex_unlock(&gate.mutex);
+}
+
+/* Well past the sizes at which OpenBLAS multiplies on one thread, on fewer than it has, or without a buffer. */
+static bool is_large(int64_t m, int64_t n, int64_t k) {
+  int threads = threads_now();
+  int64_t side = 64 * (int64_t)(threads > 0 ? threads : INT_MAX); /* unknown: never */
+  return m >= side && n >= side && k >= 64;
 }
 
 static bool fits(int64_t m, int64_t n, int64_t lda, int64_t ldb, int64_t ldc) {
@@ -119,19 +112,18 @@ static bool fits(int64_t m, int64_t n, int64_t lda, int64_t ldb, int64_t ldc) {
 }
 
 /* The depth is split where it passes an int; later parts add to the earlier. */
-static bool gemm(CBLAS_TRANSPOSE transpose_b, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb,
-                 bool accumulate, float *c, int64_t ldc) {
+static bool gemm(CBLAS_TRANSPOSE transpose_b, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, bool accumulate,
+                 float *c, int64_t ldc) {
   enum { DEPTH = 1 << 30 };
-  bool grew;
   if (m < 1 || n < 1) return true;
-  if (!fits(m, n, lda, ldb, ldc) || !enter(&grew)) return false;
+  if (!fits(m, n, lda, ldb, ldc) || !enter()) return false;
   for (int64_t done = 0; done < k || done == 0; done += DEPTH) {
     int64_t part = k - done < DEPTH ? k - done : DEPTH;
     const float *b_part = transpose_b == CblasTrans ? b + done : b + done * ldb;
     cblas_sgemm(CblasRowMajor, CblasNoTrans, transpose_b, (int)m, (int)n, (int)part, 1.0f, a + done, (int)lda, b_part, (int)ldb,
                 accumulate || done ? 1.0f : 0.0f, c, (int)ldc);
   }
-  leave(grew);
+  leave(is_large(m, n, k));
   return true;
 }
 

@@ -11,11 +11,11 @@
 #include "thread/run.h"
 
 enum {
-  DEPTH = EMBED__BLOCK,      /* table rows per product when they are decoded first */
+  DEPTH = EMBED__BLOCK,             /* table rows per product when they are decoded first */
   DIRECT_DEPTH = 16 * EMBED__BLOCK, /* and on the table's own floats */
-  GEMM_ROWS = 64,            /* weight rows per task when OpenBLAS runs one thread */
-  OWN_ROWS = 8,              /* weight rows per task of our kernels: a row is decoded once for all of them */
-  DECODE_ROWS = 32           /* table rows per decoding task */
+  GEMM_ROWS = 64,                   /* weight rows per task when OpenBLAS runs one thread */
+  OWN_ROWS = 8,                     /* weight rows per task of our kernels: a row is decoded once for all of them */
+  DECODE_ROWS = 32                  /* table rows per decoding task */
 };
 
 typedef struct mix_job {

@@ -13,8 +13,8 @@ int64_t embed__decoded_floats(const embed_table *t) {
   return floats;
 }
 
-void embed__product(const embed__kernels *k, const embed_table *t, int64_t first, int64_t count, const float *x, int64_t ldx, int64_t n,
-                    float *decoded, float *z, int64_t ldz) {
+void embed__product(const embed__kernels *k, const embed_table *t, int64_t first, int64_t count, const float *x, int64_t ldx, int64_t n, float *decoded,
+                    float *z, int64_t ldz) {
   if (t->codec->stored >= 0) {
     k->dot.tile[t->codec->stored](embed__row(t, first), t->row_bytes, count, x, ldx, n, t->dim, z, ldz);
     return;

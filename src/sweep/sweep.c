@@ -10,19 +10,19 @@
 #include "thread/run.h"
 
 enum {
-  BLAS_ROWS = 48,                /* hidden rows from which OpenBLAS is faster than our kernels of its vector width, */
-  BLAS_ROWS_512 = 320,           /* and where both multiply with 512 bits: see blas_pays */
-  BLAS_CHUNK = 512,              /* hidden rows per call of OpenBLAS */
+  BLAS_ROWS = 48,                  /* hidden rows from which OpenBLAS is faster than our kernels of its vector width, */
+  BLAS_ROWS_512 = 320,             /* and where both multiply with 512 bits: see blas_pays */
+  BLAS_CHUNK = 512,                /* hidden rows per call of OpenBLAS */
   BLAS_COLUMNS = 8 * EMBED__BLOCK, /* table rows per call, on the table's own floats */
-  PART_ROWS = 128,               /* when OpenBLAS runs one thread: what one of our tasks multiplies */
+  PART_ROWS = 128,                 /* when OpenBLAS runs one thread: what one of our tasks multiplies */
   PART_COLUMNS = 2 * EMBED__BLOCK,
   OWN_CHUNK = 128, /* hidden rows per pass with our kernels: they stay in L2 */
   TASK_ROWS = 64,  /* of them per task */
   FEW_BLOCKS = 8,  /* up to here tasks take fewer rows, so that there are enough of them */
   FEW_ROWS = 16,
-  DECODE_ROWS = 32,          /* table rows per task that makes floats for OpenBLAS */
-  REDUCE_ROWS = 8,           /* hidden rows per task that reduces OpenBLAS's product */
-  STATE_BYTES = 32 << 20     /* of all slots' tiles and states together */
+  DECODE_ROWS = 32,      /* table rows per task that makes floats for OpenBLAS */
+  REDUCE_ROWS = 8,       /* hidden rows per task that reduces OpenBLAS's product */
+  STATE_BYTES = 32 << 20 /* of all slots' tiles and states together */
 };
 
 /* Measured on 50257 x 768 floats, 2 threads: with 512-bit vectors our kernels do 204 to 253 GFLOP/s at 32 to 256 rows and
@@ -118,8 +118,8 @@ static void part_task(void *arg, int64_t task, int32_t worker) {
   chunk_job *job = arg;
   (void)worker;
   int64_t first = task / job->parts * PART_ROWS, column = task % job->parts * PART_COLUMNS;
-  if (!embed__gemm_nt(embed__min(PART_ROWS, job->rows - first), embed__min(PART_COLUMNS, job->columns - column), job->s->table->dim,
-                      job->x + first * job->ldx, job->ldx, job->b + column * job->ldb, job->ldb, job->z + first * job->ldz + column, job->ldz))
+  if (!embed__gemm_nt(embed__min(PART_ROWS, job->rows - first), embed__min(PART_COLUMNS, job->columns - column), job->s->table->dim, job->x + first * job->ldx,
+                      job->ldx, job->b + column * job->ldb, job->ldb, job->z + first * job->ldz + column, job->ldz))
     atomic_store(&job->refused, 1);
 }
 

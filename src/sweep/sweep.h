@@ -34,7 +34,7 @@ typedef struct embed__sweep {
   float *out; /* [n, vocab] where the products are wanted; NULL = tiles in scratch */
   int64_t ldout;
   bool force_blas;
-  int64_t state_bytes; /* that the reducer keeps per hidden row and slot: bounds chunk */
+  int64_t state_bytes;                                  /* that the reducer keeps per hidden row and slot: bounds chunk */
   void (*take)(void *reducer, const embed__tile *tile); /* may be NULL with out */
   void *reducer;
   /* Planned by embed__sweep_begin, from n, vocab, dim and the context's flags. */
@@ -54,8 +54,8 @@ embed_status embed__sweep_chunk(embed_context *ctx, embed__sweep *s, int64_t fir
 
 /* z[i * ldz + r] = row (first + r) of the table times x row i, by the library's kernels, for r < count; decoded:
  * room for embed__decoded_floats(t), may be NULL when that is 0. */
-void embed__product(const embed__kernels *k, const embed_table *t, int64_t first, int64_t count, const float *x, int64_t ldx, int64_t n,
-                    float *decoded, float *z, int64_t ldz);
+void embed__product(const embed__kernels *k, const embed_table *t, int64_t first, int64_t count, const float *x, int64_t ldx, int64_t n, float *decoded,
+                    float *z, int64_t ldz);
 int64_t embed__decoded_floats(const embed_table *t); /* -1: too many to count; scratch then refuses */
 
 /* Merges states[0 .. count) into states[0]; merge(a, b): a takes b in. Order: the binary tree over the block numbers. */

@@ -13,9 +13,7 @@ static uint32_t ordered(float value) {
   return u & 0x80000000u ? ~u : u | 0x80000000u;
 }
 
-static embed__ranked rank(float value, int32_t id) {
-  return (embed__ranked){(uint64_t)ordered(value) << 32 | (uint32_t)(INT32_MAX - id), value, id};
-}
+static embed__ranked rank(float value, int32_t id) { return (embed__ranked){(uint64_t)ordered(value) << 32 | (uint32_t)(INT32_MAX - id), value, id}; }
 
 static void sift_down(embed__ranked *heap, int64_t count, int64_t at) {
   embed__ranked moving = heap[at];

@@ -21,13 +21,18 @@ embed_status embed__check_buffer(embed_context *ctx, const char *name, const voi
 }
 
 void embed__store_row(const embed__kernels *k, const float *row, void *out, embed_dtype dtype, int64_t dim) {
-  if (dtype == EMBED_F16) k->row.to_f16(row, out, dim);
-  else if (dtype == EMBED_BF16) k->row.to_bf16(row, out, dim);
-  else memcpy(out, row, (size_t)dim * sizeof *row);
+  if (dtype == EMBED_F16)
+    k->row.to_f16(row, out, dim);
+  else if (dtype == EMBED_BF16)
+    k->row.to_bf16(row, out, dim);
+  else
+    memcpy(out, row, (size_t)dim * sizeof *row);
 }
 
 void embed__load_row(const embed__kernels *k, const void *in, embed_dtype dtype, float *row, int64_t dim) {
   embed__stored stored = dtype == EMBED_F16 ? EMBED__STORED_F16 : dtype == EMBED_BF16 ? EMBED__STORED_BF16 : EMBED__STORED_F32;
-  if (stored == EMBED__STORED_F32) memcpy(row, in, (size_t)dim * sizeof *row);
-  else k->row.decode[stored](in, row, dim, 1.0f);
+  if (stored == EMBED__STORED_F32)
+    memcpy(row, in, (size_t)dim * sizeof *row);
+  else
+    k->row.decode[stored](in, row, dim, 1.0f);
 }

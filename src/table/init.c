@@ -16,7 +16,7 @@ typedef struct init_job {
   const embed__kernels *kernels;
   embed_table *t;
   embed_init_options o;
-  double spread;           /* std, half-width or value */
+  double spread;            /* std, half-width or value */
   double low, high;         /* truncated normal: its bounds, */
   double low_cdf, cdf_span; /* Phi(low / std) and Phi(high / std) - Phi(low / std) */
   int64_t end, grain;
@@ -101,7 +101,8 @@ static embed_status range_of(embed_context *ctx, init_job *job) {
   const embed_init_options *o = &job->o;
   int64_t rows = job->t->rows;
   if (o->first < 0 || o->first > rows || o->count < 0 || o->count > rows - o->first)
-    return embed__fail(ctx, EMBED_E_OPTION, -1, "rows [%" PRId64 ", %" PRId64 " + %" PRId64 ") are not in a table of %" PRId64, o->first, o->first, o->count, rows);
+    return embed__fail(ctx, EMBED_E_OPTION, -1, "rows [%" PRId64 ", %" PRId64 " + %" PRId64 ") are not in a table of %" PRId64, o->first, o->first, o->count,
+                       rows);
   if ((o->flags & EMBED_INIT_PADDING) && (o->padding_id < 0 || o->padding_id >= rows))
     return embed__fail(ctx, EMBED_E_OPTION, -1, "padding_id %" PRId64 " is outside the table of %" PRId64 " rows", o->padding_id, rows);
   job->end = o->count ? o->first + o->count : rows;

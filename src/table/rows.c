@@ -22,8 +22,8 @@ static void report(_Atomic int64_t *least, int64_t position) {
 }
 
 static embed_status refuse_row(embed_context *ctx, const char *what, int64_t position, const embed_table *t) {
-  return embed__fail(ctx, EMBED_E_NONFINITE, position, "%s %" PRId64 " cannot be stored as %s: a value is NaN, infinite or past the range of its scale", what, position,
-                     embed__dtype_name(t->dtype));
+  return embed__fail(ctx, EMBED_E_NONFINITE, position, "%s %" PRId64 " cannot be stored as %s: a value is NaN, infinite or past the range of its scale", what,
+                     position, embed__dtype_name(t->dtype));
 }
 
 typedef struct convert_job {
@@ -126,8 +126,7 @@ static embed_status get(embed_context *ctx, get_job *job) {
   return embed__run(ctx, embed__ceil_div(job->n, job->grain), get_rows, job);
 }
 
-embed_status embed_table_get_rows(embed_context *ctx, const embed_table *t, const int64_t *ids, int64_t n, void *out, embed_dtype out_dtype,
-                                  int64_t ld_out) {
+embed_status embed_table_get_rows(embed_context *ctx, const embed_table *t, const int64_t *ids, int64_t n, void *out, embed_dtype out_dtype, int64_t ld_out) {
   EMBED__BEGIN(ctx);
   EMBED__NOT_NULL(ctx, t);
   get_job job = {.ctx = ctx, .t = t, .ids = ids, .out = out, .dtype = out_dtype, .n = n, .grain = rows_per_task(t->dim)};
@@ -162,8 +161,8 @@ static embed_status set(embed_context *ctx, embed_table *t, const int64_t *ids, 
   return EMBED_OK;
 }
 
-embed_status embed_table_set_rows(embed_context *ctx, embed_table *t, const int64_t *ids, int64_t n, const void *src, embed_dtype src_dtype,
-                                  int64_t ld_src, const embed_rows_options *opts) {
+embed_status embed_table_set_rows(embed_context *ctx, embed_table *t, const int64_t *ids, int64_t n, const void *src, embed_dtype src_dtype, int64_t ld_src,
+                                  const embed_rows_options *opts) {
   embed_rows_options o;
   int64_t ld;
   EMBED__BEGIN(ctx);

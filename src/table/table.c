@@ -36,7 +36,8 @@ static embed_status describe(embed_context *ctx, int64_t rows, int64_t dim, cons
   if (o->vocab > rows) return embed__fail(ctx, EMBED_E_OPTION, -1, "vocab %" PRId64 " is more than the %" PRId64 " rows", o->vocab, rows);
   EMBED__TRY(find_dtype(ctx, o->dtype, &info));
   int64_t packed = embed__row_bytes(o->dtype, dim, o->group), extent;
-  if (packed == EMBED_E_UNSUPPORTED) return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "%s needs a dim that is a multiple of %" PRId64 ", not %" PRId64, info->name, info->block, dim);
+  if (packed == EMBED_E_UNSUPPORTED)
+    return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "%s needs a dim that is a multiple of %" PRId64 ", not %" PRId64, info->name, info->block, dim);
   if (packed < 0) return embed__fail(ctx, EMBED_E_OVERFLOW, -1, "a row of %" PRId64 " columns does not fit into 64 bits", dim);
   if (o->row_bytes && o->row_bytes < packed)
     return embed__fail(ctx, EMBED_E_OPTION, -1, "row_bytes %" PRId64 " is less than the %" PRId64 " bytes of a row", o->row_bytes, packed);
@@ -89,8 +90,8 @@ embed_status embed_table_create(embed_context *ctx, int64_t rows, int64_t dim, c
   return EMBED_OK;
 }
 
-static embed_status borrow(embed_context *ctx, void *data, int64_t rows, int64_t dim, const embed_table_options *opts, uint32_t flags,
-                           void (*done)(void *arg), void *arg, embed_table **out) {
+static embed_status borrow(embed_context *ctx, void *data, int64_t rows, int64_t dim, const embed_table_options *opts, uint32_t flags, void (*done)(void *arg),
+                           void *arg, embed_table **out) {
   embed_table_options o;
   embed_table described;
   memset(&described, 0, sizeof described);
@@ -108,8 +109,8 @@ static embed_status borrow(embed_context *ctx, void *data, int64_t rows, int64_t
   return new_handle(ctx, &described, out);
 }
 
-embed_status embed_table_borrow(embed_context *ctx, void *data, int64_t rows, int64_t dim, const embed_table_options *opts, void (*done)(void *arg),
-                                void *arg, embed_table **out) {
+embed_status embed_table_borrow(embed_context *ctx, void *data, int64_t rows, int64_t dim, const embed_table_options *opts, void (*done)(void *arg), void *arg,
+                                embed_table **out) {
   if (out) *out = NULL;
   EMBED__BEGIN(ctx);
   EMBED__NOT_NULL(ctx, out);
@@ -122,8 +123,8 @@ embed_status embed__table_view(embed_context *ctx, const void *data, int64_t row
   return borrow(ctx, (void *)(uintptr_t)data, rows, dim, o, EMBED_TABLE_READ_ONLY, done, arg, out); /* never written: READ_ONLY */
 }
 
-embed_status embed_table_view(embed_context *ctx, const void *data, int64_t rows, int64_t dim, const embed_table_options *opts,
-                              void (*done)(void *arg), void *arg, embed_table **out) {
+embed_status embed_table_view(embed_context *ctx, const void *data, int64_t rows, int64_t dim, const embed_table_options *opts, void (*done)(void *arg),
+                              void *arg, embed_table **out) {
   if (out) *out = NULL;
   EMBED__BEGIN(ctx);
   EMBED__NOT_NULL(ctx, out);

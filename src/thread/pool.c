@@ -137,8 +137,10 @@ embed_pool *embed__pool_retain(embed_pool *pool) {
 
 void embed__pool_release(embed_pool *pool) {
   if (!pool || !embed__release(&pool->references)) return;
-  if (pool->pid == (int64_t)getpid()) destroy(pool);
-  else embed__free(&embed__default_allocator, pool, pool_bytes(pool->threads), EMBED__ALIGNMENT); /* a forked child: no threads to join */
+  if (pool->pid == (int64_t)getpid())
+    destroy(pool);
+  else
+    embed__free(&embed__default_allocator, pool, pool_bytes(pool->threads), EMBED__ALIGNMENT); /* a forked child: no threads to join */
 }
 
 embed_pool *embed_pool_retain(embed_pool *pool) { return embed__pool_retain(pool); }

@@ -70,11 +70,16 @@ static void use(void *library) {
   assert_int_equal(FIND(library, embed_pool_create)(3, &pool), EMBED_OK);
   with_pool.pool = pool;
   assert_int_equal(FIND(library, embed_context_create)(&with_pool, &ctx), EMBED_OK);
+  embed_head *head = NULL;
+  static float hidden[40 * 100], logits[40 * 2000];
   errno = 4711;
   assert_int_equal(FIND(library, embed_table_create)(ctx, 2000, 100, NULL, &table), EMBED_OK);
   assert_int_equal(FIND(library, embed_table_init)(ctx, table, &init), EMBED_OK);
   assert_int_equal(FIND(library, embed_table_convert)(ctx, table, &to_int8, &small), EMBED_OK);
   assert_int_equal(errno, 4711); /* untouched by a success */
+  assert_int_equal(FIND(library, embed_head_create)(ctx, table, NULL, NULL, &head), EMBED_OK);
+  assert_int_equal(FIND(library, embed_logits)(ctx, head, hidden, EMBED_F32, 40, 0, logits, 0, NULL), EMBED_OK); /* through BLAS */
+  FIND(library, embed_head_release)(head);
   FIND(library, embed_table_release)(small);
   FIND(library, embed_table_release)(table);
   FIND(library, embed_context_release)(ctx);

@@ -151,7 +151,7 @@ static void refuse_offsets(const int64_t *offsets, int64_t bags, int64_t n, int6
 static void wrong_offsets_are_named_before_anything_is_written(void **state) {
   (void)state;
   refuse_offsets((const int64_t[]){0, 2, 0}, 2, 0, 1, "offset 2 at position 1 is past the number of ids, 0"); /* BG-01 */
-  refuse_offsets((const int64_t[]){0, 6, 12, 15, 25, 32, 40, 42, 46, 53, 53}, 10, 55, 10, "53"); /* BG-03 */
+  refuse_offsets((const int64_t[]){0, 6, 12, 15, 25, 32, 40, 42, 46, 53, 53}, 10, 55, 10, "53");              /* BG-03 */
   refuse_offsets((const int64_t[]){0, 6, 12, 15, 25, 32, 40, 42, 46, 53, 53}, 10, 55, 10, "55");
   refuse_offsets((const int64_t[]){0, 2, 5}, 2, 4, 2, "offset 5 at position 2 is past the number of ids, 4"); /* BG-14 */
   refuse_offsets((const int64_t[]){1, 2, 4}, 2, 4, 0, "offset 1 at position 0 is not 0");
@@ -248,9 +248,12 @@ static void wrong_arguments_are_named(void **state) {
   assert_int_equal(embed_bag(ctx, t, ids4, 4, offsets3, 3, weights, out, EMBED_F32, 0, &o), EMBED_E_ARGUMENT);
   assert_says(ctx, "weights");
   const embed_bag_options wrong[] = {
-      {.size = sizeof o, .mode = EMBED_BAG_NONE}, {.size = sizeof o, .mode = EMBED_BAG_MIN + 1},
-      {.size = sizeof o, .oov = EMBED_OOV_NONE},  {.size = sizeof o, .oov = EMBED_OOV_UNK, .unk_id = 4},
-      {.size = sizeof o, .flags = 8},             {.size = 7},
+      {.size = sizeof o, .mode = EMBED_BAG_NONE},
+      {.size = sizeof o, .mode = EMBED_BAG_MIN + 1},
+      {.size = sizeof o, .oov = EMBED_OOV_NONE},
+      {.size = sizeof o, .oov = EMBED_OOV_UNK, .unk_id = 4},
+      {.size = sizeof o, .flags = 8},
+      {.size = 7},
   };
   for (int i = 0; i < COUNT(wrong); ++i) assert_int_equal(embed_bag(ctx, t, ids4, 4, offsets3, 3, NULL, out, EMBED_F32, 0, &wrong[i]), EMBED_E_OPTION);
   assert_int_equal(embed_bag(NULL, t, ids4, 4, offsets3, 3, NULL, out, EMBED_F32, 0, NULL), EMBED_E_ARGUMENT);
@@ -276,9 +279,12 @@ static void reference_bag(const float *decoded, int64_t dim, const int32_t *ids,
     squares += (double)weight * (double)weight;
     for (int64_t j = 0; j < dim; ++j) {
       volatile float product = weight * row[j];
-      if (mode == EMBED_BAG_MAX) out[j] = i == 0 || row[j] > out[j] ? row[j] : out[j];
-      else if (mode == EMBED_BAG_MIN) out[j] = i == 0 || row[j] < out[j] ? row[j] : out[j];
-      else out[j] += product;
+      if (mode == EMBED_BAG_MAX)
+        out[j] = i == 0 || row[j] > out[j] ? row[j] : out[j];
+      else if (mode == EMBED_BAG_MIN)
+        out[j] = i == 0 || row[j] < out[j] ? row[j] : out[j];
+      else
+        out[j] += product;
     }
   }
   float by = mode == EMBED_BAG_MEAN ? (float)n : mode == EMBED_BAG_WEIGHTED_MEAN ? (float)sum : mode == EMBED_BAG_SQRT_N ? (float)sqrt(squares) : 1;

@@ -33,17 +33,17 @@ static inline void release_table(void *made) { embed_table_release(made); }
 static inline void release_head(void *made) { embed_head_release(made); }
 static inline void release_file(void *made) { embed_file_release(made); }
 
-#define MAKES(o, type, call)                   \
-  do {                                         \
-    type *handle = (o)->made;                  \
-    embed_status status = (call);              \
-    (o)->made = handle;                        \
-    (o)->release = release_##type;             \
-    return status;                             \
+#define MAKES(o, type, call)       \
+  do {                             \
+    type *handle = (o)->made;      \
+    embed_status status = (call);  \
+    (o)->made = handle;            \
+    (o)->release = release_##type; \
+    return status;                 \
   } while (0)
 #define release_embed_table release_table
-#define release_embed_head release_head
-#define release_embed_file release_file
+#define release_embed_head  release_head
+#define release_embed_file  release_file
 
 static inline embed_status use_table_create(embed_context *ctx, const world *w, const void *options, outcome *o) {
   (void)w;

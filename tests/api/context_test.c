@@ -2,6 +2,7 @@
 /* Contexts and pools: options, levels, reasons of failure, what may be shared and what survives what. */
 #include "counting.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -221,8 +222,17 @@ static void two_levels_side_by_side_give_the_same_rows(void **state) {
   embed_context_release(best);
 }
 
-static void a_context_keeps_its_pool(void **state) {
+static int threads_alive(void) {
+  int n = 0;
+  DIR *tasks = opendir("/proc/self/task");
+  while (tasks && readdir(tasks)) ++n;
+  if (tasks) closedir(tasks);
+  return n;
+}
+
+static void a_context_keeps_its_pool_and_the_last_one_joins_its_threads(void **state) {
   (void)state;
+  int before = threads_alive();
   embed_pool *pool;
   embed_context *a, *b;
   OK(embed_pool_create(3, &pool));
@@ -236,7 +246,12 @@ static void a_context_keeps_its_pool(void **state) {
   OK(embed_table_create(b, 5000, 64, NULL, &t));
   OK(embed_table_init(b, t, &init));
   embed_table_release(t);
-  embed_context_release(b); /* joins the workers */
+  assert_true(threads_alive() > before || before == 0); /* 0: no /proc here */
+  embed_context_release(b);
+  for (int i = 0; threads_alive() != before; ++i) { /* a joined thread leaves /proc a moment later */
+    if (i == 200) fail_msg("%d threads before, %d after", before, threads_alive());
+    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+  }
 }
 
 typedef struct user {
@@ -384,7 +399,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(memory_comes_from_the_callers_allocator),
     cmocka_unit_test(a_hundred_thousand_handles_leave_nothing),
     cmocka_unit_test(two_levels_side_by_side_give_the_same_rows),
-    cmocka_unit_test(a_context_keeps_its_pool),
+    cmocka_unit_test(a_context_keeps_its_pool_and_the_last_one_joins_its_threads),
     cmocka_unit_test(contexts_of_many_threads_share_pool_and_table),
     cmocka_unit_test(after_fork_only_contexts_without_a_pool_work_in_the_child),
     cmocka_unit_test(the_callers_executor_runs_the_work),

@@ -11,7 +11,7 @@
 #include "test.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
-#define OK(call) assert_int_equal((call), EMBED_OK)
+#define OK(call)     assert_int_equal((call), EMBED_OK)
 
 enum { CONTEXTS = 12 };
 

@@ -189,12 +189,9 @@ static void bad_calls_are_refused(void **state) {
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(norms_are_the_same_bits_at_every_level),
-      cmocka_unit_test(nearest_of_m8_by_cosine),
-      cmocka_unit_test(analogy_leaves_its_three_words_out),
-      cmocka_unit_test(dot_and_distance_rank_as_written),
-      cmocka_unit_test(zero_rows_and_nan_rows_do_not_win),
-      cmocka_unit_test(bad_calls_are_refused),
+      cmocka_unit_test(norms_are_the_same_bits_at_every_level), cmocka_unit_test(nearest_of_m8_by_cosine),
+      cmocka_unit_test(analogy_leaves_its_three_words_out),     cmocka_unit_test(dot_and_distance_rank_as_written),
+      cmocka_unit_test(zero_rows_and_nan_rows_do_not_win),      cmocka_unit_test(bad_calls_are_refused),
   };
   if (argc > 1) cmocka_set_test_filter(argv[1]);
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -255,7 +255,8 @@ static void padding_rows_never_win(void **state) { /* HD-13 */
 
 /* ---- ranking: D2, D3, TK ---- */
 
-static embed_status rank(embed_context *ctx, const float *values, int64_t vocab, int32_t k, embed_nan_policy nan, int32_t *ids, float *best, float *lse, int32_t *count) {
+static embed_status rank(embed_context *ctx, const float *values, int64_t vocab, int32_t k, embed_nan_policy nan, int32_t *ids, float *best, float *lse,
+                         int32_t *count) {
   plain p = logits_as(ctx, values, vocab, 0);
   embed_sweep_options o = {.size = sizeof o, .nan = nan};
   embed_status s = embed_topk(ctx, p.h, &one, EMBED_F32, 1, 0, k, ids, best, lse, count, &o);
@@ -381,7 +382,8 @@ static void logsumexp_of_blocks(void **state) { /* D2 */
 static const struct {
   embed_dtype dtype;
   int32_t group;
-} stored[] = {{EMBED_F32, 0}, {EMBED_F16, 0}, {EMBED_BF16, 0}, {EMBED_F64, 0}, {EMBED_I8_ROW, 0}, {EMBED_I4_GROUP, 32}, {EMBED_I4_GROUP, 128}, {EMBED_U8_ROW, 0}};
+} stored[] = {{EMBED_F32, 0},    {EMBED_F16, 0},       {EMBED_BF16, 0},       {EMBED_F64, 0},
+              {EMBED_I8_ROW, 0}, {EMBED_I4_GROUP, 32}, {EMBED_I4_GROUP, 128}, {EMBED_U8_ROW, 0}};
 enum { STORED = sizeof stored / sizeof *stored };
 
 static embed_table *converted(embed_context *ctx, const embed_table *f, int which) {

@@ -82,7 +82,8 @@ static void truncated_normals_stay_between_their_bounds(void **state) {
 static void threads_parts_and_levels_give_the_same_bytes(void **state) {
   (void)state;
   enum { ROWS = 3001, DIM = 67 };
-  static const embed_init_kind kinds[] = {EMBED_INIT_NORMAL, EMBED_INIT_UNIFORM, EMBED_INIT_XAVIER_NORMAL, EMBED_INIT_XAVIER_UNIFORM, EMBED_INIT_TRUNCATED_NORMAL};
+  static const embed_init_kind kinds[] = {EMBED_INIT_NORMAL, EMBED_INIT_UNIFORM, EMBED_INIT_XAVIER_NORMAL, EMBED_INIT_XAVIER_UNIFORM,
+                                          EMBED_INIT_TRUNCATED_NORMAL};
   embed_context *contexts[CONTEXTS];
   int count = contexts_new(contexts);
   for (int k = 0; k < COUNT(kinds); ++k) {

@@ -244,12 +244,9 @@ static void greedy_tokens_of_a_small_story_model(void **state) {
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(glove_holds_what_its_recipe_says),
-      cmocka_unit_test(tied_head_on_the_row_of_king),
-      cmocka_unit_test(king_minus_man_plus_woman),
-      cmocka_unit_test(analogies_of_two_thousand_words),
-      cmocka_unit_test(analogies_of_ten_thousand_words),
-      cmocka_unit_test(greedy_tokens_of_a_small_story_model),
+      cmocka_unit_test(glove_holds_what_its_recipe_says), cmocka_unit_test(tied_head_on_the_row_of_king),
+      cmocka_unit_test(king_minus_man_plus_woman),        cmocka_unit_test(analogies_of_two_thousand_words),
+      cmocka_unit_test(analogies_of_ten_thousand_words),  cmocka_unit_test(greedy_tokens_of_a_small_story_model),
   };
   if (argc > 1) cmocka_set_test_filter(argv[1]);
   return cmocka_run_group_tests(tests, NULL, NULL);

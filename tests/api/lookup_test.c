@@ -78,7 +78,8 @@ static void check_everywhere(embed_context **all, int count, const test_table *m
   OK(embed_lookup(all[0], made->t, ids, n, first.at, out_dtype, ld, o));
   for (int64_t i = 0; i < n; ++i) {
     reference(made->decoded + ids[i] * dim, dim, o, row);
-    for (int64_t j = 0; j < dim; ++j) assert_value(first.at, out_dtype, i * ld + j, rounded_to(out_dtype, o->flags & EMBED_LOOKUP_ADD ? before + row[j] : row[j]));
+    for (int64_t j = 0; j < dim; ++j)
+      assert_value(first.at, out_dtype, i * ld + j, rounded_to(out_dtype, o->flags & EMBED_LOOKUP_ADD ? before + row[j] : row[j]));
     if (i + 1 < n) assert_true(test_all_bytes(first.at + (i * ld + dim) * size_of(out_dtype), 3 * (size_t)size_of(out_dtype), 0x3C));
   }
   for (int c = 1; c < count; ++c) {
@@ -136,7 +137,8 @@ static void large_outputs_hold_every_row(void **state) {
         int64_t n = offset == 0 ? N : N - 1;
         OK(embed_lookup(offset == 1 ? scalar : two, made.t, ids, n, at, float_dtypes[f], 0, NULL));
         for (int64_t i = 0; i < n; ++i)
-          for (int64_t j = 0; j < DIM; j += 1 + (i % 7) * 13) assert_value(at, float_dtypes[f], i * DIM + j, rounded_to(float_dtypes[f], made.decoded[ids[i] * DIM + j]));
+          for (int64_t j = 0; j < DIM; j += 1 + (i % 7) * 13)
+            assert_value(at, float_dtypes[f], i * DIM + j, rounded_to(float_dtypes[f], made.decoded[ids[i] * DIM + j]));
         guarded_free(out);
       }
     table_free(made);
@@ -390,13 +392,19 @@ static void wrong_options_are_named(void **state) {
   float out = 5;
   embed_table *t = view_floats(ctx, w, 2, 1);
   const embed_lookup_options wrong[] = {
-      {.size = sizeof *wrong, .flags = 4},           {.size = 4},
-      {.size = sizeof *wrong, .scale = NAN},         {.size = sizeof *wrong, .scale = INFINITY},
-      {.size = sizeof *wrong, .max_norm = -1},       {.size = sizeof *wrong, .max_norm = NAN},
-      {.size = sizeof *wrong, .scale_round = EMBED_F64}, {.size = sizeof *wrong, .scale_round = -1},
+      {.size = sizeof *wrong, .flags = 4},
+      {.size = 4},
+      {.size = sizeof *wrong, .scale = NAN},
+      {.size = sizeof *wrong, .scale = INFINITY},
+      {.size = sizeof *wrong, .max_norm = -1},
+      {.size = sizeof *wrong, .max_norm = NAN},
+      {.size = sizeof *wrong, .scale_round = EMBED_F64},
+      {.size = sizeof *wrong, .scale_round = -1},
       {.size = sizeof *wrong, .scale = 1e6f, .scale_round = EMBED_F16},
-      {.size = sizeof *wrong, .oov = EMBED_OOV_NONE}, {.size = sizeof *wrong, .oov = EMBED_OOV_HASH + 1},
-      {.size = sizeof *wrong, .oov = EMBED_OOV_UNK, .unk_id = 2}, {.size = sizeof *wrong, .oov = EMBED_OOV_UNK, .unk_id = -1},
+      {.size = sizeof *wrong, .oov = EMBED_OOV_NONE},
+      {.size = sizeof *wrong, .oov = EMBED_OOV_HASH + 1},
+      {.size = sizeof *wrong, .oov = EMBED_OOV_UNK, .unk_id = 2},
+      {.size = sizeof *wrong, .oov = EMBED_OOV_UNK, .unk_id = -1},
   };
   for (int i = 0; i < COUNT(wrong); ++i) {
     assert_int_equal(embed_lookup(ctx, t, &id, 1, &out, EMBED_F32, 0, &wrong[i]), EMBED_E_OPTION);
@@ -411,7 +419,10 @@ static void wrong_options_are_named(void **state) {
   assert_int_equal(embed_lookup(ctx, t, &id, 1, &out, EMBED_F32, -1, NULL), EMBED_E_ARGUMENT);
   assert_int_equal(embed_lookup(ctx, t, &id, INT64_MAX / 2, &out, EMBED_F32, 3, NULL), EMBED_E_OVERFLOW);
   assert_exactly(out, 5);
-  const struct { uint32_t size, flags; float scale; } older = {12, 0, 3}; /* a client that knows the first field only */
+  const struct {
+    uint32_t size, flags;
+    float scale;
+  } older = {12, 0, 3}; /* a client that knows the first field only */
   OK(embed_lookup(ctx, t, &id, 1, &out, EMBED_F32, 0, (const embed_lookup_options *)(const void *)&older));
   assert_exactly(out, 3);
   assert_string_equal(embed_error_text(ctx), "");
@@ -473,8 +484,10 @@ static void offsets_past_two_to_the_31_are_whole(void **state) {
   static float out[3][DIM];
   for (int way = 0; way < 2; ++way) {
     memset(out, 0xFF, sizeof out);
-    if (way == 0) OK(embed_lookup(ctx, t, ids, 3, out, EMBED_F32, 0, NULL));
-    else OK(embed_bag(ctx, t, ids, 3, offsets, 3, NULL, out, EMBED_F32, 0, NULL));
+    if (way == 0)
+      OK(embed_lookup(ctx, t, ids, 3, out, EMBED_F32, 0, NULL));
+    else
+      OK(embed_bag(ctx, t, ids, 3, offsets, 3, NULL, out, EMBED_F32, 0, NULL));
     for (int i = 0; i < 3; ++i)
       for (int j = 0; j < DIM; ++j) assert_true(out[i][j] == (float)i);
   }

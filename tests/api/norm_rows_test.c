@@ -106,7 +106,9 @@ static void every_dtype_gives_the_same_bits_at_every_level_and_thread_count(void
           for (int64_t j = 0; j < dim; ++j) row[j] = value_at(input.at, dtype, i * ld + j);
           reference(row, dim, w, b, v & 1, v & 2 ? 1 : 0, (double)1e-3f);
           for (int64_t j = 0; j < dim; ++j) {
-            float got = value_at(first.at, dtype, i * ld + j), step = fmaxf(fabsf(row[j]), 0x1p-14f) * (dtype == EMBED_F32 ? 0x1p-23f : dtype == EMBED_F16 ? 0x1p-11f : 0x1p-8f);
+            float got = value_at(first.at, dtype, i * ld + j), step = fmaxf(fabsf(row[j]), 0x1p-14f) * (dtype == EMBED_F32   ? 0x1p-23f
+                                                                                                        : dtype == EMBED_F16 ? 0x1p-11f
+                                                                                                                             : 0x1p-8f);
             assert_true(fabsf(got - row[j]) <= step);
           }
           if (i + 1 < n) assert_same_bits(first.at + (i * ld + dim) * size_of(dtype), input.at + (i * ld + dim) * size_of(dtype), (size_t)size_of(dtype));

@@ -172,12 +172,9 @@ static void a_missing_buffer_is_refused(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(without_a_context_every_call_is_refused),
-    cmocka_unit_test(releasing_nothing_does_nothing),
-    cmocka_unit_test(asking_nothing_gives_the_neutral_value),
-    cmocka_unit_test(making_into_nothing_is_refused),
-    cmocka_unit_test(a_missing_handle_is_refused_and_named),
-    cmocka_unit_test(a_missing_buffer_is_refused),
+    cmocka_unit_test(without_a_context_every_call_is_refused), cmocka_unit_test(releasing_nothing_does_nothing),
+    cmocka_unit_test(asking_nothing_gives_the_neutral_value),  cmocka_unit_test(making_into_nothing_is_refused),
+    cmocka_unit_test(a_missing_handle_is_refused_and_named),   cmocka_unit_test(a_missing_buffer_is_refused),
 };
 
 int main(int argc, char **argv) {

@@ -65,8 +65,10 @@ static void every_layout_and_dtype_gives_the_same_bits_for_every_thread_count(vo
   for (int k = 0; k < COUNT(dims); ++k)
     for (int f = 0; f < COUNT(float_dtypes); ++f)
       for (int v = 0; v < 4; ++v) {
-        const embed_position_options o = {.size = sizeof o, .flags = (v & 1 ? EMBED_POSITION_HALVES : 0u) | (v & 2 ? EMBED_LOOKUP_ADD : 0u),
-                                          .base = v & 2 ? 500 : 0, .scale = v & 2 ? -0.7f : 0};
+        const embed_position_options o = {.size = sizeof o,
+                                          .flags = (v & 1 ? EMBED_POSITION_HALVES : 0u) | (v & 2 ? EMBED_LOOKUP_ADD : 0u),
+                                          .base = v & 2 ? 500 : 0,
+                                          .scale = v & 2 ? -0.7f : 0};
         embed_dtype dtype = float_dtypes[f];
         int64_t dim = dims[k], ld = dim + 1, n = dim > 100 ? N : 5;
         size_t bytes = (size_t)(((n - 1) * ld + dim) * size_of(dtype));
@@ -76,7 +78,8 @@ static void every_layout_and_dtype_gives_the_same_bits_for_every_thread_count(vo
         OK(embed_positions(all[0], FIRST, n, dim, first.at, dtype, ld, &o));
         for (int64_t i = 0; i < n; ++i)
           for (int64_t j = 0; j < dim; ++j)
-            assert_value(first.at, dtype, i * ld + j, rounded_to(dtype, before + reference(FIRST + i, dim, j, v & 1, v & 2 ? 500 : 10000, v & 2 ? (double)-0.7f : 1)));
+            assert_value(first.at, dtype, i * ld + j,
+                         rounded_to(dtype, before + reference(FIRST + i, dim, j, v & 1, v & 2 ? 500 : 10000, v & 2 ? (double)-0.7f : 1)));
         for (int c = 1; c < count; ++c) {
           memset(out.at, 0x3C, bytes);
           OK(embed_positions(all[c], FIRST, n, dim, out.at, dtype, ld, &o));
@@ -99,8 +102,9 @@ static void wrong_arguments_are_named(void **state) {
   (void)state;
   float out[4];
   memset(out, 0xA5, sizeof out);
-  const embed_position_options wrong[] = {{.size = sizeof *wrong, .base = -1},   {.size = sizeof *wrong, .base = NAN}, {.size = sizeof *wrong, .base = INFINITY},
-                                          {.size = sizeof *wrong, .scale = NAN}, {.size = sizeof *wrong, .flags = 2},  {.size = 3}};
+  const embed_position_options wrong[] = {{.size = sizeof *wrong, .base = -1},       {.size = sizeof *wrong, .base = NAN},
+                                          {.size = sizeof *wrong, .base = INFINITY}, {.size = sizeof *wrong, .scale = NAN},
+                                          {.size = sizeof *wrong, .flags = 2},       {.size = 3}};
   for (int i = 0; i < COUNT(wrong); ++i) assert_int_equal(embed_positions(ctx, 0, 1, 4, out, EMBED_F32, 0, &wrong[i]), EMBED_E_OPTION);
   assert_int_equal(embed_positions(NULL, 0, 1, 4, out, EMBED_F32, 0, NULL), EMBED_E_ARGUMENT);
   assert_int_equal(embed_positions(ctx, -1, 1, 4, out, EMBED_F32, 0, NULL), EMBED_E_ARGUMENT);

@@ -31,8 +31,7 @@ static void get_gives_the_decoded_row_rounded_once(void **state) {
         memset(out.at, 0xA5, (size_t)((3 * stride + DIM) * size));
         OK(embed_table_get_rows(contexts[c], made.t, ids, 4, out.at, float_dtypes[f], ld));
         for (int i = 0; i < 4; ++i) {
-          for (int j = 0; j < DIM; ++j)
-            assert_value(out.at, float_dtypes[f], i * stride + j, rounded_to(float_dtypes[f], made.decoded[ids[i] * DIM + j]));
+          for (int j = 0; j < DIM; ++j) assert_value(out.at, float_dtypes[f], i * stride + j, rounded_to(float_dtypes[f], made.decoded[ids[i] * DIM + j]));
           if (i < 3) assert_true(test_all_bytes(out.at + (i * stride + DIM) * size, (size_t)((stride - DIM) * size), 0xA5));
         }
         guarded_free(out);
@@ -68,8 +67,10 @@ static void set_then_get_gives_the_rows_back(void **state) {
               break;
             }
           }
-          if (float_dtypes[f] == EMBED_F32) memcpy(at, &x, 4);
-          else memcpy(at, float_dtypes[f] == EMBED_BF16 ? &high : &half, 2);
+          if (float_dtypes[f] == EMBED_F32)
+            memcpy(at, &x, 4);
+          else
+            memcpy(at, float_dtypes[f] == EMBED_BF16 ? &high : &half, 2);
         }
       }
       embed_table *t;
@@ -179,9 +180,14 @@ static void buffers_that_break_their_contract_are_refused(void **state) {
     embed_dtype dtype;
     embed_status status;
   } bad[] = {
-      {-1, 0, EMBED_F32, EMBED_E_ARGUMENT},          {2, 2, EMBED_F32, EMBED_E_ARGUMENT},         {2, -3, EMBED_F32, EMBED_E_ARGUMENT},
-      {2, 0, EMBED_F64, EMBED_E_ARGUMENT},           {2, 0, EMBED_I8_ROW, EMBED_E_ARGUMENT},      {2, 0, EMBED_DTYPE_NONE, EMBED_E_ARGUMENT},
-      {INT64_MAX, 0, EMBED_F32, EMBED_E_OVERFLOW},   {2, INT64_MAX / 2, EMBED_F32, EMBED_E_OVERFLOW},
+      {-1, 0, EMBED_F32, EMBED_E_ARGUMENT},
+      {2, 2, EMBED_F32, EMBED_E_ARGUMENT},
+      {2, -3, EMBED_F32, EMBED_E_ARGUMENT},
+      {2, 0, EMBED_F64, EMBED_E_ARGUMENT},
+      {2, 0, EMBED_I8_ROW, EMBED_E_ARGUMENT},
+      {2, 0, EMBED_DTYPE_NONE, EMBED_E_ARGUMENT},
+      {INT64_MAX, 0, EMBED_F32, EMBED_E_OVERFLOW},
+      {2, INT64_MAX / 2, EMBED_F32, EMBED_E_OVERFLOW},
       {(int64_t)1 << 62, 3, EMBED_BF16, EMBED_E_OVERFLOW},
   };
   const int64_t ids[2] = {0, 1};
@@ -191,7 +197,8 @@ static void buffers_that_break_their_contract_are_refused(void **state) {
   memset(buffer, 0xA5, sizeof buffer);
   for (int i = 0; i < COUNT(bad); ++i) {
     if (embed_table_get_rows(ctx, t, ids, bad[i].n, buffer, bad[i].dtype, bad[i].ld) != bad[i].status) fail_msg("get, case %d: %s", i, embed_error_text(ctx));
-    if (embed_table_set_rows(ctx, t, ids, bad[i].n, buffer, bad[i].dtype, bad[i].ld, NULL) != bad[i].status) fail_msg("set, case %d: %s", i, embed_error_text(ctx));
+    if (embed_table_set_rows(ctx, t, ids, bad[i].n, buffer, bad[i].dtype, bad[i].ld, NULL) != bad[i].status)
+      fail_msg("set, case %d: %s", i, embed_error_text(ctx));
   }
   assert_int_equal(embed_table_get_rows(ctx, t, NULL, 2, buffer, EMBED_F32, 0), EMBED_E_ARGUMENT);
   assert_int_equal(embed_table_get_rows(ctx, t, ids, 2, NULL, EMBED_F32, 0), EMBED_E_ARGUMENT);

@@ -234,8 +234,10 @@ static void converting_is_decoding_and_encoding_each_row(void **state) {
       assert_int_equal(embed_table_vocab(t), 9);
       for (int64_t r = 0; r < ROWS; ++r) {
         const unsigned char *got = (const unsigned char *)embed_table_data(t) + r * (bytes + 3);
-        if (stored_dtypes[from] == stored_dtypes[to]) assert_memory_equal(got, source.memory.at + r * (bytes + 5), (size_t)bytes); /* the same bytes, not a second rounding */
-        else assert_memory_equal(got, (const unsigned char *)embed_table_data(by_hand) + r * bytes, (size_t)bytes);
+        if (stored_dtypes[from] == stored_dtypes[to])
+          assert_memory_equal(got, source.memory.at + r * (bytes + 5), (size_t)bytes); /* the same bytes, not a second rounding */
+        else
+          assert_memory_equal(got, (const unsigned char *)embed_table_data(by_hand) + r * bytes, (size_t)bytes);
         assert_true(test_all_bytes(got + bytes, 3, 0));
       }
       embed_table_release(t);

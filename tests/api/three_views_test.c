@@ -44,7 +44,8 @@ static void stop(machine *m) {
 static const struct {
   embed_dtype dtype;
   int32_t group;
-} stored[] = {{EMBED_F32, 0}, {EMBED_F16, 0}, {EMBED_BF16, 0}, {EMBED_F64, 0}, {EMBED_I8_ROW, 0}, {EMBED_I4_GROUP, 32}, {EMBED_I4_GROUP, 64}, {EMBED_U8_ROW, 0}};
+} stored[] = {{EMBED_F32, 0},    {EMBED_F16, 0},       {EMBED_BF16, 0},      {EMBED_F64, 0},
+              {EMBED_I8_ROW, 0}, {EMBED_I4_GROUP, 32}, {EMBED_I4_GROUP, 64}, {EMBED_U8_ROW, 0}};
 enum { STORED = sizeof stored / sizeof *stored };
 
 /* Finite, no -0.0: where the three views agree bit for bit. */

@@ -30,9 +30,12 @@ static float scale_of(int form, const unsigned char *row, int64_t dim) {
 
 static void put_value(int form, unsigned char *row, int64_t j, float value) {
   uint16_t half = form == EMBED__STORED_F16 ? embed__f16_of_f32(value) : embed__bf16_of_f32(value);
-  if (form == EMBED__STORED_F32) memcpy(row + 4 * j, &value, 4);
-  else if (form == EMBED__STORED_I8) ((int8_t *)row)[j] = (int8_t)(value * 127.0f);
-  else memcpy(row + 2 * j, &half, 2);
+  if (form == EMBED__STORED_F32)
+    memcpy(row + 4 * j, &value, 4);
+  else if (form == EMBED__STORED_I8)
+    ((int8_t *)row)[j] = (int8_t)(value * 127.0f);
+  else
+    memcpy(row + 2 * j, &half, 2);
 }
 
 /* Row 1 is tiny and negative: its products underflow to -0, which a careless tail would turn to +0. */
@@ -189,8 +192,10 @@ static void check_nonfinite(const embed__kernels *k) {
         k->dot.tile[form](rows, row_bytes, 9, x, dim, 5, dim, z, 9);
         for (int64_t i = 0; i < 5; ++i) {
           for (int64_t r = 0; r < 9; ++r) {
-            if (r != bad) assert_same_bits(&z[i * 9 + r], &clean[i * 9 + r], 4);
-            else assert_true(bad % 2 ? isnan(z[i * 9 + r]) : isinf(z[i * 9 + r]));
+            if (r != bad)
+              assert_same_bits(&z[i * 9 + r], &clean[i * 9 + r], 4);
+            else
+              assert_true(bad % 2 ? isnan(z[i * 9 + r]) : isinf(z[i * 9 + r]));
           }
         }
       }

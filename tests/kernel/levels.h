@@ -13,9 +13,9 @@
 #include "kernels/kernels.h"
 
 /* Every tail of a 16-lane vector several times over, a length that is no multiple of anything, and those of models. */
-static const int64_t lengths[] = {
-    1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30,  31,  32,  33,  34,  35,  36,  37,
-    38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 64, 65, 66, 67, 100, 127, 256, 576, 640, 768, 4096};
+static const int64_t lengths[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18,  19,  20,  21,  22,  23,  24,  25,
+                                  26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43,  44,  45,  46,  47,  48,  49,  50,
+                                  51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 64, 65, 66, 67, 100, 127, 256, 576, 640, 768, 4096};
 enum { LENGTHS = sizeof lengths / sizeof *lengths, LONGEST = 4096 };
 
 typedef void level_check(const embed__kernels *k);

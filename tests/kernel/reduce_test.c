@@ -30,7 +30,7 @@ static void check_max(const embed__kernels *k, float *z, int64_t n, uint64_t *st
     }
     assert_true(k->reduce.max(z, n) == want);
   }
-  for (int64_t best = 0; best < n; best += n > 200 ? 1009 : 1) { /* at every place */
+  for (int64_t best = 0; best<n; best += n> 200 ? 1009 : 1) { /* at every place */
     for (int64_t i = 0; i < n; ++i) z[i] = i == best ? -1.0f : -2.0f;
     assert_true(k->reduce.max(z, n) == -1.0f);
   }
@@ -57,7 +57,7 @@ static void check_sum_exp(const embed__kernels *k, float *z, int64_t n, uint64_t
     double again = k->reduce.sum_exp(z, n, max);
     assert_memory_equal(&again, &got, sizeof got);
   }
-  for (int64_t bad = 0; bad < n; bad += n > 200 ? 1009 : 1) {
+  for (int64_t bad = 0; bad<n; bad += n> 200 ? 1009 : 1) {
     float kept = z[bad];
     z[bad] = NAN;
     assert_true(isnan(k->reduce.sum_exp(z, n, 17.25f)));

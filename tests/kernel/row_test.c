@@ -29,9 +29,7 @@ static unsigned char *place_output(guarded g, size_t bytes, int at_end) {
   memset(g.at, 0xA5, ROOM);
   return placed(g, ROOM, bytes, at_end);
 }
-static void assert_pattern_beside(guarded g, size_t bytes, int at_end) {
-  assert_true(test_all_bytes(at_end ? g.at : g.at + bytes, ROOM - bytes, 0xA5));
-}
+static void assert_pattern_beside(guarded g, size_t bytes, int at_end) { assert_true(test_all_bytes(at_end ? g.at : g.at + bytes, ROOM - bytes, 0xA5)); }
 
 static void check_decode(const embed__kernels *k) {
   embed__kernels scalar = scalar_kernels();
@@ -140,9 +138,12 @@ static void check_narrowing(const embed__kernels *k) {
   for (uint32_t start = 0; start < total; start += N) {
     for (uint32_t i = 0; i < N; ++i) {
       uint32_t word = start + i, which = word % boundaries, bits;
-      if (word < boundaries) bits = ((which / 3) << 16 | 0x8000u) + which % 3 - 1;
-      else if (word < 2 * boundaries) bits = (embed__bits_of_f32(embed__f32_of_f16((uint16_t)(which / 3))) | 0x1000u) + which % 3 - 1;
-      else bits = (uint32_t)test_random(&state);
+      if (word < boundaries)
+        bits = ((which / 3) << 16 | 0x8000u) + which % 3 - 1;
+      else if (word < 2 * boundaries)
+        bits = (embed__bits_of_f32(embed__f32_of_f16((uint16_t)(which / 3))) | 0x1000u) + which % 3 - 1;
+      else
+        bits = (uint32_t)test_random(&state);
       in[i] = embed__f32_of_bits(bits);
     }
     k->row.to_f16(in, out[0], N);

@@ -112,6 +112,10 @@ static void uint8_rows_are_fbgemms_bytes(void **state) {
   assert_true(back[1] == 1.9557774e-8f); /* one rounding: fma; with two it would be 0 */
   assert_true(back[0] == -1 && fabsf(back[3] - 2) < 1e-6f);
   guarded_free(got);
+  const float tiny[2] = {0, 1e-8f}; /* FBGEMM's epsilon: 255 / (1e-8 + 1e-8) */
+  got = encoded(EMBED_U8_ROW, tiny, 2, 0, NULL);
+  assert_true(got.at[0] == 0 && (got.at[1] == 127 || got.at[1] == 128));
+  guarded_free(got);
 }
 
 static uint64_t fnv1a(const void *bytes, size_t n) {

@@ -30,7 +30,8 @@ static void products_and_sums_that_do_not_fit_are_refused(void **state) {
   assert_true(embed__mul(3037000499, 3037000499, &out) && out == 9223372030926249001);
   assert_true(embed__mul(INT64_MAX, 1, &out) && out == INT64_MAX);
   assert_true(embed__mul(0, INT64_MAX, &out) && out == 0);
-  static const int64_t refused[][2] = {{3037000500, 3037000500}, {INT64_MAX, 2}, {(int64_t)1 << 32, (int64_t)1 << 31}, {-1, 1}, {1, -1}, {-1, -1}, {0, -5}, {INT64_MIN, 0}};
+  static const int64_t refused[][2] = {
+      {3037000500, 3037000500}, {INT64_MAX, 2}, {(int64_t)1 << 32, (int64_t)1 << 31}, {-1, 1}, {1, -1}, {-1, -1}, {0, -5}, {INT64_MIN, 0}};
   for (size_t i = 0; i < sizeof refused / sizeof *refused; ++i) {
     out = 7;
     assert_false(embed__mul(refused[i][0], refused[i][1], &out));
@@ -100,7 +101,8 @@ static void sizes_below_8_and_unknown_flags_are_refused(void **state) {
   given.size = sizeof given;
   for (int bit = 0; bit < 32; ++bit) {
     given.flags = 1u << bit;
-    assert_int_equal(embed__options(&ctx, "sample_options", &given, 0x80000006u, &got, sizeof got), bit == 1 || bit == 2 || bit == 31 ? EMBED_OK : EMBED_E_OPTION);
+    assert_int_equal(embed__options(&ctx, "sample_options", &given, 0x80000006u, &got, sizeof got),
+                     bit == 1 || bit == 2 || bit == 31 ? EMBED_OK : EMBED_E_OPTION);
   }
   given.flags = 0x9;
   assert_int_equal(embed__options(&ctx, "sample_options", &given, 1, &got, sizeof got), EMBED_E_OPTION);
@@ -133,15 +135,17 @@ static void error_texts_are_valid_utf8(void **state) {
   static const char *const pairs[][2] = {
       {"plain", "plain"},
       {"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80", "\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80"}, /* e acute, euro, a smile */
-      {"a\xFF" "b", "a?b"},
+      {"a\xFF"
+       "b",
+       "a?b"},
       {"\x80", "?"},
-      {"\xC3", "?"},               /* cut short by the end */
+      {"\xC3", "?"}, /* cut short by the end */
       {"\xE2\x82", "??"},
       {"\xE2\x82zz", "??zz"},
-      {"\xC0\xAF", "??"},          /* overlong */
+      {"\xC0\xAF", "??"}, /* overlong */
       {"\xE0\x80\xAF", "???"},
       {"\xF0\x80\x80\xAF", "????"},
-      {"\xED\xA0\x80", "???"},     /* surrogate */
+      {"\xED\xA0\x80", "???"},      /* surrogate */
       {"\xF4\x90\x80\x80", "????"}, /* past U+10FFFF */
       {"\xF8\x88\x80\x80\x80", "?????"},
   };
@@ -212,13 +216,28 @@ static void rows_have_the_bytes_of_their_layout(void **state) {
     int32_t group;
     int64_t bytes;
   } rows[] = {
-      {EMBED_F32, 1, 0, 4},         {EMBED_F16, 768, 0, 1536},     {EMBED_BF16, 3, 0, 6},        {EMBED_F64, 5, 0, 40},
-      {EMBED_I8_ROW, 4096, 0, 4100}, {EMBED_U8_ROW, 4096, 0, 4104}, {EMBED_I4_GROUP, 32, 0, 18},  {EMBED_I4_GROUP, 33, 32, 36},
-      {EMBED_I4_GROUP, 64, 64, 34}, {EMBED_I4_GROUP, 65, 64, 68},  {EMBED_I4_GROUP, 1, 128, 66}, {EMBED_F32, 0, 0, EMBED_E_ARGUMENT},
-      {EMBED_F32, -1, 0, EMBED_E_ARGUMENT},         {EMBED_I4_GROUP, 32, 16, EMBED_E_ARGUMENT}, {EMBED_I4_GROUP, 32, -32, EMBED_E_ARGUMENT},
-      {EMBED_DTYPE_NONE, 1, 0, EMBED_E_ARGUMENT},   {999, 1, 0, EMBED_E_ARGUMENT},              {EMBED_F32, INT64_MAX, 0, EMBED_E_OVERFLOW},
-      {EMBED_F64, (int64_t)1 << 60, 0, EMBED_E_OVERFLOW}, {EMBED_I8_ROW, INT64_MAX, 0, EMBED_E_OVERFLOW},
-      {EMBED_F8_E4M3, 32, 0, EMBED_E_UNSUPPORTED}, {EMBED_Q6_K, 256, 0, EMBED_E_UNSUPPORTED},
+      {EMBED_F32, 1, 0, 4},
+      {EMBED_F16, 768, 0, 1536},
+      {EMBED_BF16, 3, 0, 6},
+      {EMBED_F64, 5, 0, 40},
+      {EMBED_I8_ROW, 4096, 0, 4100},
+      {EMBED_U8_ROW, 4096, 0, 4104},
+      {EMBED_I4_GROUP, 32, 0, 18},
+      {EMBED_I4_GROUP, 33, 32, 36},
+      {EMBED_I4_GROUP, 64, 64, 34},
+      {EMBED_I4_GROUP, 65, 64, 68},
+      {EMBED_I4_GROUP, 1, 128, 66},
+      {EMBED_F32, 0, 0, EMBED_E_ARGUMENT},
+      {EMBED_F32, -1, 0, EMBED_E_ARGUMENT},
+      {EMBED_I4_GROUP, 32, 16, EMBED_E_ARGUMENT},
+      {EMBED_I4_GROUP, 32, -32, EMBED_E_ARGUMENT},
+      {EMBED_DTYPE_NONE, 1, 0, EMBED_E_ARGUMENT},
+      {999, 1, 0, EMBED_E_ARGUMENT},
+      {EMBED_F32, INT64_MAX, 0, EMBED_E_OVERFLOW},
+      {EMBED_F64, (int64_t)1 << 60, 0, EMBED_E_OVERFLOW},
+      {EMBED_I8_ROW, INT64_MAX, 0, EMBED_E_OVERFLOW},
+      {EMBED_F8_E4M3, 32, 0, EMBED_E_UNSUPPORTED},
+      {EMBED_Q6_K, 256, 0, EMBED_E_UNSUPPORTED},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) assert_int_equal(embed_row_bytes(rows[i].dtype, rows[i].dim, rows[i].group), rows[i].bytes);
 }

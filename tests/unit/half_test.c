@@ -11,9 +11,12 @@
 static double defined_value(uint16_t bits, int mantissa_bits, int bias) {
   int exponent_bits = 15 - mantissa_bits, exponent = (bits >> mantissa_bits) & ((1 << exponent_bits) - 1), mantissa = bits & ((1 << mantissa_bits) - 1);
   double value;
-  if (exponent == (1 << exponent_bits) - 1) value = mantissa ? (double)NAN : (double)INFINITY;
-  else if (exponent) value = ldexp(mantissa + (1 << mantissa_bits), exponent - bias - mantissa_bits);
-  else value = ldexp(mantissa, 1 - bias - mantissa_bits);
+  if (exponent == (1 << exponent_bits) - 1)
+    value = mantissa ? (double)NAN : (double)INFINITY;
+  else if (exponent)
+    value = ldexp(mantissa + (1 << mantissa_bits), exponent - bias - mantissa_bits);
+  else
+    value = ldexp(mantissa, 1 - bias - mantissa_bits);
   return bits & 0x8000 ? -value : value;
 }
 
@@ -57,8 +60,10 @@ static uint16_t nearest_by_search(float x, int mantissa_bits, int bias) {
   uint16_t low = 0, high = infinity; /* value(low) <= a < value(high) */
   while (high - low > 1) {
     uint16_t middle = (uint16_t)((low + high) / 2);
-    if (defined_value(middle, mantissa_bits, bias) <= a) low = middle;
-    else high = middle;
+    if (defined_value(middle, mantissa_bits, bias) <= a)
+      low = middle;
+    else
+      high = middle;
   }
   double below = defined_value(low, mantissa_bits, bias);
   double above = high == infinity ? 2 * below - defined_value((uint16_t)(low - 1), mantissa_bits, bias) : defined_value(high, mantissa_bits, bias);
@@ -113,24 +118,20 @@ static void known_answers_hold(void **state) {
   static const struct {
     uint32_t from;
     uint16_t to;
-  } bfloats[] = {{0x3F808000, 0x3F80}, {0x3F808001, 0x3F81}, {0x3F818000, 0x3F82}, {0x7F7F8000, 0x7F80}, {0x7F800001, 0x7FC0}, {0x00018000, 0x0002},
-                 {0x3E89CCD5, 0x3E8A}, {0x7F7FFFFF, 0x7F80}, {0xFF800001, 0xFFC0}}; /* DT-01 */
-  for (size_t i = 0; i < sizeof bfloats / sizeof *bfloats; ++i)
-    assert_int_equal(embed__bf16_of_f32(embed__f32_of_bits(bfloats[i].from)), bfloats[i].to);
+  } bfloats[] = {{0x3F808000, 0x3F80}, {0x3F808001, 0x3F81}, {0x3F818000, 0x3F82}, {0x7F7F8000, 0x7F80}, {0x7F800001, 0x7FC0},
+                 {0x00018000, 0x0002}, {0x3E89CCD5, 0x3E8A}, {0x7F7FFFFF, 0x7F80}, {0xFF800001, 0xFFC0}}; /* DT-01 */
+  for (size_t i = 0; i < sizeof bfloats / sizeof *bfloats; ++i) assert_int_equal(embed__bf16_of_f32(embed__f32_of_bits(bfloats[i].from)), bfloats[i].to);
   static const struct {
     float from;
     uint16_t to;
-  } halves[] = {{65504.0f, 0x7BFF}, {65519.996f, 0x7BFF}, {65520.0f, 0x7C00}, {0x1p-25f, 0x0000}, {0x1.000002p-25f, 0x0001},
+  } halves[] = {{65504.0f, 0x7BFF}, {65519.996f, 0x7BFF},   {65520.0f, 0x7C00},         {0x1p-25f, 0x0000}, {0x1.000002p-25f, 0x0001},
                 {0x1p-14f, 0x0400}, {1 + 0x1p-11f, 0x3C00}, {1 + 3 * 0x1p-11f, 0x3C02}, {-0.0f, 0x8000}};
   for (size_t i = 0; i < sizeof halves / sizeof *halves; ++i) assert_int_equal(embed__f16_of_f32(halves[i].from), halves[i].to);
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(all_halves_and_bfloats_widen_exactly),
-    cmocka_unit_test(widened_nans_keep_sign_and_payload),
-    cmocka_unit_test(every_pattern_survives_a_round_trip),
-    cmocka_unit_test(floats_round_to_nearest_even),
-    cmocka_unit_test(the_edges_of_rounding_are_right),
-    cmocka_unit_test(known_answers_hold),
+    cmocka_unit_test(all_halves_and_bfloats_widen_exactly), cmocka_unit_test(widened_nans_keep_sign_and_payload),
+    cmocka_unit_test(every_pattern_survives_a_round_trip),  cmocka_unit_test(floats_round_to_nearest_even),
+    cmocka_unit_test(the_edges_of_rounding_are_right),      cmocka_unit_test(known_answers_hold),
 };
 TEST_MAIN(tests)

@@ -78,10 +78,8 @@ static void the_quantile_inverts_the_distribution(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(philox_gives_the_published_words),
-    cmocka_unit_test(an_element_takes_the_word_of_its_index_in_64_bits),
-    cmocka_unit_test(a_uniform_is_never_0_or_1_and_symmetric),
-    cmocka_unit_test(normal_quantiles_are_right_to_1e_15),
+    cmocka_unit_test(philox_gives_the_published_words),        cmocka_unit_test(an_element_takes_the_word_of_its_index_in_64_bits),
+    cmocka_unit_test(a_uniform_is_never_0_or_1_and_symmetric), cmocka_unit_test(normal_quantiles_are_right_to_1e_15),
     cmocka_unit_test(the_quantile_inverts_the_distribution),
 };
 TEST_MAIN(tests)

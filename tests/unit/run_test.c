@@ -80,7 +80,20 @@ static void an_executor_runs_each_task_once(void **state) {
   }
 }
 
-typedef enum lie { ANSWERS_7, ANSWERS_MINUS_1, RUNS_NOTHING, LEAVES_ONE_OUT, ONE_TOO_MANY, NEGATIVE_INDEX, INDEX_N, FAR_INDEX, WORKER_NEGATIVE, WORKER_PAST, ONE_TWICE, LIES } lie;
+typedef enum lie {
+  ANSWERS_7,
+  ANSWERS_MINUS_1,
+  RUNS_NOTHING,
+  LEAVES_ONE_OUT,
+  ONE_TOO_MANY,
+  NEGATIVE_INDEX,
+  INDEX_N,
+  FAR_INDEX,
+  WORKER_NEGATIVE,
+  WORKER_PAST,
+  ONE_TWICE,
+  LIES
+} lie;
 
 static embed_status run_wrongly(void *arg, int64_t n, embed_task *task, void *job) {
   lie kind = *(const lie *)arg;
@@ -88,10 +101,14 @@ static embed_status run_wrongly(void *arg, int64_t n, embed_task *task, void *jo
   if (kind == RUNS_NOTHING) return 0;
   for (int64_t i = 0; i < n; ++i) {
     if (i == wrong && kind == LEAVES_ONE_OUT) continue;
-    if (i == wrong && kind == ONE_TWICE) task(job, i ? i - 1 : n - 1, 0);
-    else if (i == wrong && kind == WORKER_NEGATIVE) task(job, i, -1);
-    else if (i == wrong && kind == WORKER_PAST) task(job, i, 1);
-    else task(job, i, 0);
+    if (i == wrong && kind == ONE_TWICE)
+      task(job, i ? i - 1 : n - 1, 0);
+    else if (i == wrong && kind == WORKER_NEGATIVE)
+      task(job, i, -1);
+    else if (i == wrong && kind == WORKER_PAST)
+      task(job, i, 1);
+    else
+      task(job, i, 0);
   }
   if (kind == ONE_TOO_MANY) task(job, wrong, 0);
   if (kind == NEGATIVE_INDEX) task(job, -1, 0);
@@ -187,7 +204,7 @@ static void progress_and_cancel_stop_the_work(void **state) {
   assert_int_equal(embed__run_long(ctx, 256, count, &none, 0, 256), EMBED_E_CANCELLED);
   assert_int_equal(total_runs(&none), 0);
   assert_int_equal(embed__run_long(ctx, 0, count, &none, 0, 0), EMBED_OK); /* nothing to stop */
-  assert_int_equal(embed__run(ctx, 256, count, &none), EMBED_OK);         /* short work is all or nothing */
+  assert_int_equal(embed__run(ctx, 256, count, &none), EMBED_OK);          /* short work is all or nothing */
   embed_context_release(ctx);
 }
 

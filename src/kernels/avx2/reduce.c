@@ -38,7 +38,7 @@ static __m256d exp_of(__m128 z, __m256d max) {
   const __m256d shift = _mm256_set1_pd(0x1.8p52), floor_of_x = _mm256_set1_pd(-707), top_of_x = _mm256_set1_pd(709);
   __m256d x = _mm256_sub_pd(_mm256_cvtps_pd(z), max);
   __m256d below = _mm256_cmp_pd(x, floor_of_x, _CMP_LT_OQ), above = _mm256_cmp_pd(x, top_of_x, _CMP_GT_OQ);
-  x = _mm256_max_pd(floor_of_x, _mm256_min_pd(top_of_x, x)); /* a NaN is the second operand: it stays */
+  x = _mm256_max_pd(floor_of_x, _mm256_min_pd(top_of_x, x));                         /* a NaN is the second operand: it stays */
   __m256d shifted = _mm256_fmadd_pd(x, _mm256_set1_pd(0x1.71547652b82fep+0), shift); /* k in the lowest bits */
   __m256d r = _mm256_fnmadd_pd(_mm256_sub_pd(shifted, shift), _mm256_set1_pd(0x1.62e42fefa39efp-1), x);
   __m256d sum = _mm256_set1_pd(1.0 / 5040);

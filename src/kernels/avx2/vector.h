@@ -8,13 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define INLINE static inline __attribute__((always_inline))
-/* Before a loop over an array of vectors, so that each gets a register. */
-#ifdef __clang__
-#define UNROLL _Pragma("unroll")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
+#include "kernels/template.h"
 
 enum {
   WIDTH = 8,       /* floats in a vector */
@@ -97,7 +91,7 @@ INLINE void store_words(unsigned char *at, words v) { _mm256_storeu_si256((void 
 INLINE void stream_words(unsigned char *at, words v) { _mm256_stream_si256((void *)at, v); }
 INLINE void copy_part(unsigned char *out, const unsigned char *row, int64_t bytes) { memcpy(out, row, (size_t)bytes); }
 
-INLINE void prefetch(const unsigned char *at) { _mm_prefetch((const char *)at, _MM_HINT_T0); }
+INLINE void prefetch(uintptr_t at) { _mm_prefetch((const char *)at, _MM_HINT_T0); }
 
 INLINE doubles no_doubles(void) { return _mm256_setzero_pd(); }
 INLINE doubles lower_doubles(floats v) { return _mm256_cvtps_pd(_mm256_castps256_ps128(v)); }

@@ -8,13 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define INLINE static inline __attribute__((always_inline))
-/* Before a loop over an array of vectors, so that each gets a register. */
-#ifdef __clang__
-#define UNROLL _Pragma("unroll")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
+#include "kernels/template.h"
 
 enum {
   WIDTH = 16,      /* floats in a vector */
@@ -87,7 +81,7 @@ INLINE void copy_part(unsigned char *out, const unsigned char *row, int64_t byte
   _mm512_mask_storeu_epi8(out, mask, _mm512_maskz_loadu_epi8(mask, row));
 }
 
-INLINE void prefetch(const unsigned char *at) { _mm_prefetch((const char *)at, _MM_HINT_T0); }
+INLINE void prefetch(uintptr_t at) { _mm_prefetch((const char *)at, _MM_HINT_T0); }
 
 INLINE doubles no_doubles(void) { return _mm512_setzero_pd(); }
 INLINE doubles lower_doubles(floats v) { return _mm512_cvtps_pd(_mm512_castps512_ps256(v)); }

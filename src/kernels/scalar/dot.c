@@ -47,20 +47,19 @@ static float sum_of_lanes(float lane[LANES]) {
   return lane[0];
 }
 
-#define TILE(name, value_at, scale_of)                                                                              \
-  static void name(const void *rows, int64_t row_bytes, int64_t count, const float *x, int64_t ldx, int64_t n,      \
-                   int64_t dim, float *z, int64_t ldz) {                                                            \
-    for (int64_t r = 0; r < count; ++r) {                                                                           \
-      const unsigned char *row = (const unsigned char *)rows + r * row_bytes;                                       \
-      for (int64_t i = 0; i < n; ++i) {                                                                             \
-        float lane[LANES] = {0};                                                                                    \
-        for (int64_t j = 0; j < dim; ++j) {                                                                         \
-          float product = value_at(row, j) * x[i * ldx + j];                                                        \
-          lane[j % LANES] += product;                                                                               \
-        }                                                                                                           \
-        z[i * ldz + r] = sum_of_lanes(lane) * scale_of(row, dim);                                                   \
-      }                                                                                                             \
-    }                                                                                                               \
+#define TILE(name, value_at, scale_of)                                                                                                               \
+  static void name(const void *rows, int64_t row_bytes, int64_t count, const float *x, int64_t ldx, int64_t n, int64_t dim, float *z, int64_t ldz) { \
+    for (int64_t r = 0; r < count; ++r) {                                                                                                            \
+      const unsigned char *row = (const unsigned char *)rows + r * row_bytes;                                                                        \
+      for (int64_t i = 0; i < n; ++i) {                                                                                                              \
+        float lane[LANES] = {0};                                                                                                                     \
+        for (int64_t j = 0; j < dim; ++j) {                                                                                                          \
+          float product = value_at(row, j) * x[i * ldx + j];                                                                                         \
+          lane[j % LANES] += product;                                                                                                                \
+        }                                                                                                                                            \
+        z[i * ldz + r] = sum_of_lanes(lane) * scale_of(row, dim);                                                                                    \
+      }                                                                                                                                              \
+    }                                                                                                                                                \
   }
 
 TILE(tile_f32, f32_at, no_scale)
