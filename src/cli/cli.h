@@ -14,7 +14,6 @@ typedef struct cli_command {
   int least, most; /* operands */
   int takes;       /* CLI_* bits */
   const char *help, *usage;
-  int (*run)(const cli_options *o);
 } cli_command;
 
 const cli_command *cli_command_find(const char *name); /* NULL = there is none */

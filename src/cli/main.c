@@ -9,19 +9,12 @@
 
 #include "cli.h"
 
-static const cli_command commands[] = {
-#define COMMAND(name, least, most, takes, help, usage) {#name, least, most, takes, help, usage, cli_##name},
+/* What runs a command, in the order of the list. */
+static int (*const functions[])(const cli_options *o) = {
+#define COMMAND(name, least, most, takes, help, usage) cli_##name,
 #include "commands.def"
 #undef COMMAND
 };
-
-const cli_command *cli_command_at(int i) { return i < (int)(sizeof commands / sizeof *commands) ? &commands[i] : NULL; }
-
-const cli_command *cli_command_find(const char *name) {
-  for (int i = 0; cli_command_at(i); ++i)
-    if (strcmp(name, commands[i].name) == 0) return &commands[i];
-  return NULL;
-}
 
 static int print_version(void) {
   uint32_t v = embed_version();
@@ -50,7 +43,7 @@ static int run(const cli_options *o) {
   if (!command) return cli_usage(NULL, "there is no command \"%s\"", o->command);
   if (o->help) return cli_help(&(cli_options){.operands = {command->name}, .operand_count = 1});
   int status = check_command_line(command, o);
-  return status ? status : command->run(o);
+  return status ? status : functions[command - cli_command_at(0)](o);
 }
 
 int main(int argc, char **argv) {

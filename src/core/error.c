@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Length of the valid UTF-8 sequence at s, 0 when there is none. */
 static int utf8_length(const unsigned char *s) {
@@ -50,20 +49,6 @@ embed_status embed__out_of_memory(embed_context *ctx, int64_t bytes) {
 }
 
 embed_status embed__null(embed_context *ctx, const char *argument) { return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "%s is NULL", argument); }
-
-embed_status embed__begin(embed_context *ctx) {
-  ctx->error_text[0] = '\0';
-  ctx->error_at = -1;
-  embed__scratch_reset(&ctx->scratch, &ctx->memory);
-  if (ctx->pool && ctx->pool_pid != (int64_t)getpid())
-    return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "this context's pool has its threads in process %" PRId64 ", not in the forked child", ctx->pool_pid);
-  return EMBED_OK;
-}
-
-embed_status embed__end(embed_context *ctx, embed_status status) {
-  embed__scratch_keep(&ctx->scratch, &ctx->memory, ctx->max_scratch);
-  return status;
-}
 
 const char *embed_error_text(const embed_context *ctx) { return ctx ? ctx->error_text : "the context is NULL"; }
 
