@@ -10,6 +10,19 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#endif
+#ifdef SANITIZED
+enum { CALLS = 10 }; /* each takes several times as long */
+#else
+enum { CALLS = 50 };
+#endif
+
 enum { N = 48, VOCAB = 523, DIM = 64 };
 
 static float w[VOCAB * DIM], x[N * DIM], want[N * VOCAB], want_row[VOCAB];
@@ -48,10 +61,10 @@ static int right(embed_context *ctx, float *z) {
   return embed_logits(ctx, head, x, EMBED_F32, N, 0, z, 0, NULL) == EMBED_OK && !memcmp(z, want, sizeof want);
 }
 
-static void *fifty_calls(void *wrong) {
+static void *some_calls(void *wrong) {
   embed_context *ctx = context(NULL);
   float *z = malloc(sizeof want);
-  for (int i = 0; i < 50 && ctx && z; ++i)
+  for (int i = 0; i < CALLS && ctx && z; ++i)
     if (!right(ctx, z)) __atomic_fetch_add((int *)wrong, 1, __ATOMIC_RELAXED);
   if (!ctx || !z) __atomic_fetch_add((int *)wrong, 1, __ATOMIC_RELAXED);
   free(z);
@@ -59,7 +72,7 @@ static void *fifty_calls(void *wrong) {
   return NULL;
 }
 
-/* 400 threads with stacks of 128 KiB x 50 calls. */
+/* 400 threads with stacks of 128 KiB. */
 static int many_callers(void) {
   enum { CALLERS = 400 };
   static pthread_t threads[CALLERS];
@@ -67,7 +80,7 @@ static int many_callers(void) {
   int wrong = 0, started = 0;
   pthread_attr_init(&small);
   pthread_attr_setstacksize(&small, 128 << 10);
-  while (started < CALLERS && !pthread_create(&threads[started], &small, fifty_calls, &wrong)) ++started;
+  while (started < CALLERS && !pthread_create(&threads[started], &small, some_calls, &wrong)) ++started;
   for (int i = 0; i < started; ++i) pthread_join(threads[i], NULL);
   return started == CALLERS && wrong == 0 ? 0 : 1;
 }
@@ -191,7 +204,7 @@ static void stage(const char *scene, const char *openblas_threads) {
       setenv("OPENBLAS_NUM_THREADS", openblas_threads, 1);
       setenv("OMP_NUM_THREADS", openblas_threads, 1);
     }
-    alarm(120);
+    alarm(250);
     execl("/proc/self/exe", "blas_test", "--scene", scene, (char *)NULL);
     _exit(127);
   }
@@ -225,19 +238,10 @@ static void a_forked_child_gets_numbers(void **state) {
   both_ways("fork");
 }
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define RESERVES_ADDRESS_SPACE 1 /* its shadow alone is terabytes */
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define RESERVES_ADDRESS_SPACE 1
-#endif
-
 static void little_address_space_is_enough(void **state) {
   (void)state;
-#ifdef RESERVES_ADDRESS_SPACE
-  skip();
+#ifdef SANITIZED
+  skip(); /* the shadow memory alone is terabytes */
 #else
   both_ways("gib");
   both_ways("tight");
