@@ -15,6 +15,15 @@
 
 #include <cmocka.h>
 
+/* Address and thread sanitizers: slow, and with shadow memory of terabytes. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TEST_SANITIZED 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TEST_SANITIZED 1
+#endif
+
 /* One test by name (ctest does that), or all. */
 #define TEST_MAIN(tests)                              \
   int main(int argc, char **argv) {                   \

@@ -10,14 +10,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#endif
-#ifdef SANITIZED
+#ifdef TEST_SANITIZED
 enum { CALLS = 10 }; /* each takes several times as long */
 #else
 enum { CALLS = 50 };
@@ -240,7 +233,7 @@ static void a_forked_child_gets_numbers(void **state) {
 
 static void little_address_space_is_enough(void **state) {
   (void)state;
-#ifdef SANITIZED
+#ifdef TEST_SANITIZED
   skip(); /* the shadow memory alone is terabytes */
 #else
   both_ways("gib");

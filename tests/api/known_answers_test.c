@@ -192,6 +192,9 @@ static void analogies_of_ten_thousand_words(void **state) {
   (void)state;
   const struct answer answers[] = {{EMBED_F32, 5124}, {EMBED_F16, 5123}, {EMBED_BF16, 5123}, {EMBED_I8_ROW, 5130}};
   const char *path = shared_data("glove/glove.6B.100d.top10k.bin");
+#ifdef TEST_SANITIZED
+  path = NULL; /* minutes of unoptimised arithmetic that the two thousand words have shown already */
+#endif
   if (!path) {
     skip();
     return;
