@@ -16,6 +16,7 @@ usage: sh cmake/bootstrap.sh GOAL [ARGUMENTS]
   noblas   check without OpenBLAS
   clang    check with clang
   asan     check with clang's address and undefined-behaviour sanitizers
+  fuzz     run the fuzzers under the same sanitizers; the ARGUMENT is the executions of each (500000)
 USAGE
   exit 2
 }
@@ -185,7 +186,7 @@ case $goal in
     run_tests "$@"
     ;;
   asan)
-    install_missing clang sanitizers cmake builder pkgconfig openblas cmocka
+    install_missing sanitizers cmake builder pkgconfig openblas cmocka
     require_cmake
     configure_and_build -DCMAKE_C_COMPILER="$(find_clang)"
     # Allocations that cannot be had are part of the tests: NULL, as without the sanitizer.
@@ -193,6 +194,14 @@ case $goal in
     UBSAN_OPTIONS=print_stacktrace=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}
     export ASAN_OPTIONS UBSAN_OPTIONS
     run_tests "$@"
+    ;;
+  fuzz)
+    install_missing sanitizers cmake builder pkgconfig cmocka
+    require_cmake
+    logged cmake -C "$root/cmake/presets/fuzz.cmake" -S "$root" -B "$build" -DCMAKE_C_COMPILER="$(find_clang)" -DEMBED_FUZZ_RUNS="${1:-500000}"
+    logged cmake --build "$build" --target fuzzers --parallel "$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)"
+    cd "$build"
+    exec ctest --no-tests=error -L fuzz --output-on-failure -j2
     ;;
   *) usage ;;
 esac

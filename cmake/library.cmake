@@ -7,14 +7,20 @@ set(EMBED_SOURCES
   src/kernels/levels.c
   src/context/context.c
   src/codec/codec.c src/codec/f32.c src/codec/f64.c src/codec/half.c src/codec/i4_group.c src/codec/i8_row.c src/codec/u8_row.c
+  src/codec/q8_0.c src/codec/q4_0.c src/codec/q4_1.c src/codec/q5_0.c src/codec/q5_1.c
+  src/codec/q2_k.c src/codec/q3_k.c src/codec/q4_k.c src/codec/q5_k.c src/codec/q6_k.c src/codec/k_blocks.c src/codec/scale_search.c
   src/sweep/gemm_blas.c src/sweep/logsumexp.c src/sweep/mix.c src/sweep/product.c src/sweep/sweep.c src/sweep/topk.c
   src/head/head.c src/head/logits.c src/head/topk.c
   src/geometry/analogy.c src/geometry/nearest.c src/geometry/norms.c
   src/gather/bag.c src/gather/ids.c src/gather/lookup.c src/gather/norm_rows.c src/gather/positions.c src/gather/rows.c
   src/table/buffer.c src/table/init.c src/table/rows.c src/table/table.c
-  src/vocab/siphash.c src/vocab/tokens.c
-  src/io/file.c src/io/format.c src/io/map.c src/io/npy.c src/io/tensor.c src/io/text.c src/io/word2vec.c
-  src/roles/conventions.c src/roles/head.c src/roles/open.c src/roles/roles.c
+  src/vocab/siphash.c src/vocab/stored.c src/vocab/tokens.c
+  src/io/file.c src/io/format.c src/io/gguf.c src/io/map.c src/io/metadata.c src/io/npy.c src/io/json.c src/io/safetensors.c src/io/safetensors_index.c src/io/tensor.c src/io/text.c src/io/word2vec.c
+  src/io/floats.c src/io/vectors_text.c src/io/word2vec_header.c
+  src/io/container.c src/io/crc32c.c src/io/safe_file.c src/io/write_embed.c src/io/write_npy.c src/io/write_rows.c
+  src/io/write_safetensors.c src/io/write_word2vec.c src/io/writer.c
+  src/roles/conventions.c src/roles/head.c src/roles/names.c src/roles/notes.c src/roles/open.c src/roles/roles.c
+  src/roles/tie.c
 )
 foreach(level IN LISTS EMBED_LEVELS)
   file(GLOB files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src/kernels/${level}/*.c)
@@ -22,6 +28,11 @@ foreach(level IN LISTS EMBED_LEVELS)
   # -Og for gcc's -O0, whose AVX-512 macros trip -Wconversion in our files.
   set_source_files_properties(${files} PROPERTIES COMPILE_OPTIONS "${EMBED_LEVEL_FLAGS_${level}};$<IF:$<CONFIG:Debug>,-Og,-O3>")
 endforeach()
+
+# Block decoders are plain loops: -O3 makes vectors of them.
+set(codecs ${EMBED_SOURCES})
+list(FILTER codecs INCLUDE REGEX "^src/codec/")
+set_source_files_properties(${codecs} PROPERTIES COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:-O3>")
 
 add_library(embed_objects OBJECT ${EMBED_SOURCES})
 target_include_directories(embed_objects PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> PRIVATE src)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* embed/io.h: opening files that hold a vocabulary. */
+/* embed/io.h: opening and writing files that hold a vocabulary. */
 #ifndef EMBED_IO_H
 #define EMBED_IO_H
 
 #include <embed/types.h>
 #include <embed/head.h>
+#include <embed/table.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -44,18 +45,24 @@ typedef struct embed_conventions { /* output struct: what the file's family does
  * embed_file_open: opens a model file, recognised by its content, and proves all of it.
  *
  * Types    npy 1.0 to 3.0 (one tensor, "array"); word2vec binary (one tensor, "vectors", and a token per row), with or without
- *          newlines between rows.
- * Options  format asks for one by name ("npy", "word2vec") and skips what tells it from its kin. max_header bounds the header;
- *          npy's ends at 10,000 bytes anyway, numpy's own limit. dim is ignored by formats that state it. EMBED_FILE_COPY reads the
+ *          newlines between rows; word2vec text and GloVe text ("vectors", a token per row: only 0x20 separates, the last dim fields
+ *          are the numbers, read correctly rounded whatever the host's locale); libembed's own container .embed; GGUF 2 and 3 (tensors of every ggml type are listed, tokens are those of tokenizer.ggml.tokens;
+ *          one without tensors is a vocabulary); safetensors (F64 F32 F16 BF16 are tables, other types are listed), and the index of
+ *          its shards, model.safetensors.index.json: all shards are opened and proved, tensors come in the map's order, and the map
+ *          decides where a tensor is.
+ * Options  format asks for one by name ("npy", "word2vec") and skips what tells it from its kin. max_header bounds the header (or index);
+ *          npy's ends at 10,000 bytes anyway, numpy's own limit. dim: columns of text without a
+ *          header, 0 = by its first line; formats that state it ignore it. EMBED_FILE_COPY reads the
  *          file into memory of the context's allocator; without it the file is mapped read-only and must not be cut short while the
  *          handle lives (SIGBUS): replace model files by rename.
  * Errors   E_FORMAT (embed_error_at = the byte; a file cut short: its size), E_UNSUPPORTED (valid, not read by this version: pickled
- *          or structured npy, word2vec text), E_OVERFLOW (sizes past 64 bits), E_IO (the text carries the system's reason; directories,
+ *          or structured npy), E_OVERFLOW (sizes past 64 bits), E_IO (the text carries the system's reason; directories,
  *          FIFOs and devices fail at once), E_NOT_FOUND (no such format), E_MISMATCH (opts->vocab), E_OPTION, E_MEMORY, E_CANCELLED.
  *          *out is NULL then. No descriptor stays open either way.
  * Threads  ctx exclusive; the file may then be used by any number of threads at once.
  * Cost     npy: its header. word2vec: one pass over the file and a copy of its rows, on the context's threads; nothing of the file is
- *          used afterwards. Memory is bounded by a small multiple of the file's size, whatever its header says.
+ *          used afterwards. A head stored beside the table is compared with it up to the first byte that differs: both are read
+ *          whole where they are equal. Memory is bounded by a small multiple of the file's size, whatever its header says.
  * Since    0.1.   Source  numpy/lib/format.py; word2vec.c.
  */
 EMBED_FN embed_status embed_file_open(embed_context *ctx, const char *path, const embed_file_options *opts, embed_file **out); /* everything is proved before it returns */
@@ -65,7 +72,8 @@ EMBED_API embed_file *embed_file_retain(const embed_file *f);
 EMBED_API void embed_file_release(const embed_file *f);
 /** embed_file_format: the format's name ("npy"), static; NULL for a NULL file. Since 0.1. */
 EMBED_API const char *embed_file_format(const embed_file *f);
-/** embed_file_notes: what is odd but no error (repeated or empty tokens, bytes behind an array), as long as the file lives; NULL for a NULL
+/** embed_file_notes: what is odd but no error (repeated or empty tokens, bytes behind an array, rows without tokens), and how roles and the
+ *  tie were decided where that was not by a name alone, as long as the file lives; NULL for a NULL
  *  file. Since 0.1. */
 EMBED_API const char *embed_file_notes(const embed_file *f); /* how roles and ties were decided, conflicts; one a line; "" = nothing to say */
 /** embed_file_count: number of tensors; below 0 for a NULL file. Since 0.1. */
@@ -89,15 +97,24 @@ EMBED_FN embed_status embed_file_tensor(embed_context *ctx, const embed_file *f,
  */
 EMBED_FN embed_status embed_file_find(embed_context *ctx, const embed_file *f, const char *name, int64_t *i);
 /**
- * embed_file_role: the tensor that has this role. A file of one tensor is the token table and, tied, the head.
+ * embed_file_role: the tensor that has this role.
+ *
+ * Tensors are known by the names that families give them (GGUF's and transformers'), by the ends of names, and as a last resort the
+ * table by its shape; the notes say what was found otherwise than by its name. A head that is not stored, or is stored and equals the
+ * table byte for byte, is the table: tied. A head that differs is the head, whatever metadata says. A file that stores the head alone
+ * is tied the other way round. EMBED_ROLE_NORM is the norm in front of the head; where a family has none there (BERT) it is the norm
+ * of the summed input rows, and the notes say so.
  * Errors   E_ARGUMENT (no such role).
  * Threads  f shared, ctx exclusive.
  * Since    0.1.
  */
 EMBED_FN embed_status embed_file_role(embed_context *ctx, const embed_file *f, embed_role role, int64_t *i); /* HEAD = TOKEN's index when tied; -1 = none */
 /**
- * embed_file_conventions: what the file's family does between ids and rows, hidden states and logits. Plain tables (npy, word2vec) are
- * neutral: scales 1, soft-cap off, no norm.
+ * embed_file_conventions: what the file's family does between ids and rows, hidden states and logits.
+ *
+ * By general.architecture and its keys (GGUF): Gemma's sqrt(dim), Granite's and MiniCPM's scales (their logit_scale divides, Command R's
+ * multiplies), soft-cap, norm. Without an architecture all is neutral: scales 1, soft-cap off, no norm; so far that is every safetensors
+ * file, whose config.json is not read. norm_epsilon 0: the file does not say. GGUF's norm weights are ready for use (Gemma's hold 1 + w).
  * Errors   E_OPTION (out->size; out untouched).
  * Threads  f shared, ctx exclusive.
  * Since    0.1.
@@ -106,13 +123,14 @@ EMBED_FN embed_status embed_file_conventions(embed_context *ctx, const embed_fil
 /**
  * embed_file_table: the table of a tensor, read-only.
  *
- * Shapes   [rows, dim]; [n] opens as one row [1, n].
+ * Shapes   [rows, dim]; [n] opens as one row [1, n]. Rows of a token table or head behind the file's last token are padding: vocab
+ *          is the number of tokens then. More tokens than rows, or another vocab_size in the metadata, change nothing and are noted.
  * Types    float tensors as they are stored. In C order and this machine's byte order the table is a view of the file, at any
  *          alignment, nothing copied; Fortran order and the other byte order are converted into a new table by each call (keep
  *          it). word2vec rows were copied when the file was opened: all calls give the same table.
  * Empty    0 rows are a table.
  * Errors   E_MISMATCH (another rank, or no columns; the text has the shape), E_UNSUPPORTED (EMBED_DTYPE_NONE), E_ARGUMENT (i),
- *          E_MEMORY, E_CANCELLED. *out is NULL then.
+ *          E_NOT_FOUND (i = -1 of a file without a token table, say a vocabulary alone), E_MEMORY, E_CANCELLED. *out is NULL then.
  * Threads  f shared, ctx exclusive. The table holds the file: release both in any order.
  * Cost     a view: nothing; a conversion: reads and writes the tensor once, on the context's threads.
  * Since    0.1.
@@ -121,10 +139,14 @@ EMBED_FN embed_status embed_file_table(embed_context *ctx, const embed_file *f, 
 /**
  * embed_file_head: the output side of the file.
  *
- * Options  as embed_head_create, and: logit_scale, logit_softcap 0 = the file's (EMBED_HEAD_RAW: 1 and off); REQUIRE_TIED,
- *          REQUIRE_UNTIED fail where the file is otherwise.
- * Errors   E_NOT_FOUND (REQUIRE_UNTIED of a file without a head of its own; the text names what is there), E_OPTION (both REQUIRE
- *          flags), E_UNSUPPORTED (PREPARE and SKETCH in this version), as embed_file_table. *out is NULL then.
+ * Shapes   tied: the head is table (NULL = a view of the file's), which may be another form of it with as many columns, say a converted
+ *          copy. Untied: a view of the stored head; table is not used. The file's bias, one number per row, is copied.
+ * Options  as embed_head_create, and: logit_scale, logit_softcap 0 = the file's (EMBED_HEAD_RAW: 1 and off); REQUIRE_TIED fails where the
+ *          file's head is not its table, REQUIRE_UNTIED where it stores none; of a file that stores the same numbers twice
+ *          REQUIRE_UNTIED takes the second.
+ * Errors   E_NOT_FOUND (REQUIRE_UNTIED of a file without a head of its own: the text names what is there; a file with neither head nor
+ *          table), E_MISMATCH (REQUIRE_TIED of an untied file; a head and a table of different widths; a bias of another length),
+ *          E_OPTION (both REQUIRE flags), E_UNSUPPORTED (PREPARE and SKETCH in this version), as embed_file_table. *out is NULL then.
  * Threads  f and table shared, ctx exclusive. The head holds its table.
  * Since    0.1.
  */
@@ -142,12 +164,98 @@ EMBED_API const char *embed_file_token(const embed_file *f, int64_t id, int64_t 
  */
 EMBED_FN embed_status embed_file_token_id(embed_context *ctx, const embed_file *f, const char *token, int64_t bytes, int64_t *id);
 /**
- * embed_file_metadata: entry i >= 0 of the file's own key-value pairs; strings live as long as the file.
+ * embed_file_metadata: entry i >= 0 of the file's own key-value pairs, in the file's order; strings live as long as the file and have a
+ * NUL behind them.
+ *
+ * Types    Values are text. Numbers of a typed format (GGUF) read in decimal, floats with 9 significant digits and a point whatever the
+ *          locale, bools as true and false; arrays of up to 16 numbers as "[1, 2]", others as "[49152 strings]".
  * Errors   E_NOT_FOUND (no such entry: the end of the list; npy and word2vec have none). Outputs are untouched then.
  * Threads  f shared, ctx exclusive.
  * Since    0.1.
  */
 EMBED_FN embed_status embed_file_metadata(embed_context *ctx, const embed_file *f, int64_t i, const char **key, const char **value, int64_t *value_bytes);
+
+typedef struct embed_writer_options { uint32_t size, flags; int64_t max_memory; const char *format; const void *reserved; } embed_writer_options;
+/**
+ * embed_writer_create: a file to be, in memory until embed_writer_commit writes it in one pass.
+ *
+ * Types    The format is opts->format, or what the path ends in: safetensors (.safetensors), npy (.npy), word2vec (.bin, .w2v),
+ *          embed (.embed, libembed's own: every dtype, tokens, roles; src/io/FORMAT.md).
+ * Options  max_memory: bytes of a block of rows on its way to the file (0 = 8 MiB; one row at least).
+ * Errors   E_NOT_FOUND (no such format; the text names those that exist), E_IO (no such folder, one that may not be written to, a
+ *          target that is no regular file), E_OPTION, E_MEMORY; *out is NULL. Nothing has been written yet in any case.
+ * Threads  ctx and the writer exclusive, in every call.
+ * Since    0.1.
+ */
+EMBED_FN embed_status embed_writer_create(embed_context *ctx, const char *path, const embed_writer_options *opts, embed_writer **out);
+/**
+ * embed_writer_table: one more table. It is retained, and read at commit: what it holds then is written.
+ *
+ * Types    as NULL: as the table is stored (word2vec: f32). Else as->dtype (EMBED_DTYPE_NONE keeps the source's), group, vocab
+ *          (0 = the table's), row_bytes (embed alone). safetensors: F64 F32 F16 BF16; npy: F64 F32 F16; word2vec: F32; embed: all.
+ * Shapes   npy and safetensors hold all rows and no vocab, word2vec the first vocab rows, embed both. npy and word2vec keep no name.
+ * Errors   E_UNSUPPORTED (dtype, a second table, row_bytes: what the format cannot hold), E_ARGUMENT (a name twice or empty, a committed
+ *          writer), E_OPTION, E_MEMORY. The writer is as before then.
+ * Since    0.1.
+ */
+EMBED_FN embed_status embed_writer_table(embed_context *ctx, embed_writer *w, const char *name, const embed_table *t, const embed_table_options *as); /* converts while streaming */
+/**
+ * embed_writer_alias: name is another name of the table `of` (a head tied to the token table). The table is stored once; opened again,
+ * the file has the metadata "tied.NAME" = the table's name.
+ *
+ * Errors   E_NOT_FOUND (no table of this name has been handed in), E_UNSUPPORTED (npy, word2vec), E_ARGUMENT (a name twice), E_MEMORY.
+ * Since    0.1.
+ */
+EMBED_FN embed_status embed_writer_alias(embed_context *ctx, embed_writer *w, const char *name, const char *of); /* a tie */
+/**
+ * embed_writer_tokens: copies the tokens of a file, id by id; before any embed_writer_token.
+ *
+ * Errors   E_UNSUPPORTED (npy, safetensors), E_NOT_FOUND (the file names none), and those of embed_writer_token; no token is kept then.
+ * Since    0.1.
+ */
+EMBED_FN embed_status embed_writer_tokens(embed_context *ctx, embed_writer *w, const embed_file *from);
+/**
+ * embed_writer_token: the token of one id, any bytes; again = instead of the one before.
+ *
+ * Empty    bytes = 0 is the empty token (embed alone). Ids that are left out have none (embed) or are an error at commit (word2vec).
+ * Errors   E_ARGUMENT (a token that word2vec could not read back: empty, with a blank or a newline, over 64 KiB; embed_error_at =
+ *          id), E_ID (id below 0 or past int32), E_UNSUPPORTED (npy, safetensors), E_MEMORY.
+ * Since    0.1.
+ */
+EMBED_FN embed_status embed_writer_token(embed_context *ctx, embed_writer *w, int64_t id, const char *token, int64_t bytes);
+/**
+ * embed_writer_metadata: a key-value pair (safetensors, embed). safetensors adds format = pt where no such key is given.
+ *
+ * Types    In an .embed file these keys say what embed_file_role and embed_file_conventions answer, and are no metadata afterwards:
+ *          embed.role.ROLE (token, head, head_bias, position, type, norm, norm_bias) = a table's name or an alias; embed.lookup_scale,
+ *          embed.logit_scale, embed.logit_softcap, embed.norm_epsilon = a decimal number; embed.scale_round = a dtype's name;
+ *          embed.norm_flags = a number. Without embed.role.token roles are found by the tables' names.
+ * Errors   E_ARGUMENT (a key twice, empty, or beginning with "tied."; not UTF-8 in safetensors; embed's own keys: at commit),
+ *          E_UNSUPPORTED (npy, word2vec), E_MEMORY.
+ * Since    0.1.
+ */
+EMBED_FN embed_status embed_writer_metadata(embed_context *ctx, embed_writer *w, const char *key, const char *value, int64_t value_bytes);
+/**
+ * embed_writer_commit: writes everything, and only then gives it the path's name: whoever opens the path finds the old file or the new
+ * one, whole, whatever happens meanwhile (an error, a kill, a crash of the machine).
+ *
+ *   a temporary ".NAME.16 hexadecimal digits.embed-tmp" in the same folder, fsync, rename, fsync of the folder
+ *
+ * The new file has the old one's permissions, and its owner where the system allows that; a new one has 0666 less the umask. Where the
+ * path is a symbolic link the file that it leads to is replaced. Other hard links keep the old file, mappings of it too: a file may be
+ * rewritten from itself. Only a kill leaves a temporary behind.
+ *
+ * Errors   E_IO (the text has the system's reason: a full disk, no permission), E_NONFINITE (embed_error_at = a row that the dtype
+ *          cannot hold), E_CANCELLED, E_ARGUMENT (no table, a row without a token, committed already), E_MEMORY. The old file is as it
+ *          was and no temporary is left; commit may be tried again. A limit on file sizes (RLIMIT_FSIZE) raises SIGXFSZ, which is
+ *          the program's to ignore.
+ * Threads  rows are converted on the context's threads, written on this one; progress counts bytes.
+ * Cost     reads each table once and writes the file once; memory: max_memory and, for tokens of embed, their section.
+ * Since    0.1.
+ */
+EMBED_FN embed_status embed_writer_commit(embed_context *ctx, embed_writer *w); /* fsync, rename */
+/** embed_writer_release: lets go of everything; NULL is fine. Since 0.1. */
+EMBED_API void embed_writer_release(embed_writer *w);                           /* without commit nothing is left */
 
 #ifdef __cplusplus
 }

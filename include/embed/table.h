@@ -25,7 +25,8 @@ enum { EMBED_TABLE_HUGE_PAGES = 1, EMBED_TABLE_READ_ONLY = 2 };
  * Types    opts->dtype, 0 = F32. Memory from ctx's allocator, row 0 aligned to 64 bytes (2 MiB with HUGE_PAGES, a wish that
  *          the system may not grant). READ_ONLY makes a table of zeros that stays so.
  * Empty    rows = 0 is a table; dim is at least 1.
- * Errors   E_ARGUMENT (rows, dim), E_OPTION, E_UNSUPPORTED (dtype), E_OVERFLOW, E_MEMORY; *out is NULL, nothing is kept.
+ * Errors   E_ARGUMENT (rows, dim), E_OPTION, E_UNSUPPORTED (dtype, or a dim that is no whole number of its blocks), E_OVERFLOW,
+ *          E_MEMORY; *out is NULL, nothing is kept.
  * Threads  ctx exclusive. The table outlives ctx.
  * Cost     writes rows * row_bytes.
  * Since    0.1.
@@ -123,10 +124,10 @@ typedef struct embed_rows_options { uint32_t size, flags; uint64_t seed; } embed
  *
  * Shapes   ids [n] in [0, rows); src [n, dim] with row stride ld_src elements (0 = dim).
  * Types    src F32, F16 or BF16; t any dtype, to nearest, or stochastically: up or down with the odds that keep the mean, decided
- *          by (seed, row, column) alone.
+ *          by (seed, row, column) alone; GGUF's blocks round as their format says.
  * Empty    n = 0 does nothing and follows no pointer.
  * Errors   E_READ_ONLY, E_ID (at = the position), E_NONFINITE (at = the position in src of a row that the dtype cannot hold),
- *          E_ARGUMENT, E_OPTION, E_OVERFLOW, E_MEMORY: the table is as it was.
+ *          E_UNSUPPORTED (EMBED_ROWS_STOCHASTIC into blocks), E_ARGUMENT, E_OPTION, E_OVERFLOW, E_MEMORY: the table is as it was.
  * Threads  t and ctx exclusive; the calling thread does it, in the order of ids. Counts as a change of t.
  * Cost     writes n * row_bytes; scaled dtypes encode each row twice, to refuse before they write.
  * Since    0.1.

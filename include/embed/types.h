@@ -79,7 +79,8 @@ EMBED_API uint32_t embed_version(void);                  /* EMBED_VERSION of the
  */
 EMBED_API const char *embed_status_name(embed_status s); /* "EMBED_E_ID"; static, never NULL */
 /**
- * embed_dtype_name: the name that embed_dtype_find takes: "f32", "f16", "bf16", "f64", "int8_row", "int4_group", "uint8_row".
+ * embed_dtype_name: the name that embed_dtype_find takes: "f32", "f16", "bf16", "f64", "int8_row", "int4_group", "uint8_row";
+ * of GGUF's blocks "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q2_K", "q3_K", "q4_K", "q5_K", "q6_K".
  *
  * Errors   NULL for what this library cannot store.
  * Since    0.1.

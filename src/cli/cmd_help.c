@@ -21,6 +21,8 @@ static void one_command(const cli_command *c) {
   if (c->takes & CLI_HIDDEN) puts("  --hidden FILE  hidden states: .npy of floats, [n, dim] or [dim]");
   if (c->takes & CLI_NPY) puts("  --npy FILE     write the answer as .npy, float32");
   if (c->takes & CLI_K) puts("  -k K           how many to give (10)");
+  if (c->takes & CLI_DTYPE) puts("  --dtype D      stored as f32, f16, bf16, int8_row, ... (as it is)");
+  if (c->takes & CLI_ROWS) puts("  --rows A:B     rows A to B - 1 alone");
   if (!(c->takes & CLI_NO_JSON)) puts("  --json         one JSON value");
   puts("  --threads N    threads to use (all CPUs)");
 }

@@ -10,7 +10,8 @@
 #include "text.h"
 
 typedef struct facts {
-  embed_tensor_info table, head; /* size 0 = the file has none */
+  embed_tensor_info table, head;                      /* size 0 = the file has none */
+  embed_tensor_info others[EMBED_ROLE_NORM_BIAS + 1]; /* by role: what stands beside them */
   int tied;
   int64_t table_bytes;
   embed_conventions conventions;
@@ -33,6 +34,13 @@ static int learn(cli_session *s, facts *f) {
     f->head.size = sizeof f->head;
     if (embed_file_tensor(s->ctx, s->file, head, &f->head) != EMBED_OK) return cli_library_fail(s);
     f->tied = head == table;
+  }
+  for (embed_role role = EMBED_ROLE_HEAD_BIAS; role <= EMBED_ROLE_NORM_BIAS; ++role) {
+    int64_t i = -1;
+    if (embed_file_role(s->ctx, s->file, role, &i) != EMBED_OK) return cli_library_fail(s);
+    if (i < 0) continue;
+    f->others[role].size = sizeof f->others[role];
+    if (embed_file_tensor(s->ctx, s->file, i, &f->others[role]) != EMBED_OK) return cli_library_fail(s);
   }
   return CLI_DONE;
 }
@@ -96,8 +104,37 @@ static void line(const char *label, const char *text) {
   cli_print_text(stdout, text, strlen(text));
 }
 
+/* bias     lm_head.bias  f32 [50257] */
+static void print_other(const facts *f, embed_role role, const char *label) {
+  const embed_tensor_info *tensor = &f->others[role];
+  if (!tensor->size) return;
+  line(label, tensor->name);
+  printf("  %s [", dtype_name(tensor));
+  for (int32_t i = 0; i < tensor->rank; ++i) printf("%s%" PRId64, i ? ", " : "", tensor->shape[i]);
+  printf("]");
+  if (role == EMBED_ROLE_NORM && f->conventions.norm_epsilon > 0)
+    printf("  %s, epsilon %.7g", f->conventions.norm_flags & EMBED_NORM_LAYER ? "layer norm" : "RMS norm", (double)f->conventions.norm_epsilon);
+  putchar('\n');
+}
+
+static void print_others(const facts *f) {
+  print_other(f, EMBED_ROLE_HEAD_BIAS, "bias");
+  print_other(f, EMBED_ROLE_POSITION, "position");
+  print_other(f, EMBED_ROLE_TYPE, "type");
+  print_other(f, EMBED_ROLE_NORM, "norm");
+  print_other(f, EMBED_ROLE_NORM_BIAS, "");
+}
+
+/* Why a table of 32064 rows has 32000 ids. */
+static void print_padding(const embed_table *t) {
+  int64_t rows = embed_table_rows(t), vocab = embed_table_vocab(t);
+  if (vocab < rows)
+    printf("%-9srows %" PRId64 " to %" PRId64 " are no ids: lookups refuse them, heads and neighbours leave them out\n", "padding", vocab, rows - 1);
+}
+
 static void print_scales(const embed_conventions *c) {
-  if (c->lookup_scale != 0 && c->lookup_scale != 1) printf("%-9slookups are scaled by %.9g\n", "scale", (double)c->lookup_scale);
+  if (c->lookup_scale != 0 && c->lookup_scale != 1)
+    printf("%-9slookups are scaled by %.9g; the head reads the rows as they are\n", "scale", (double)c->lookup_scale);
   if (c->logit_scale != 0 && c->logit_scale != 1) printf("%-9slogits are scaled by %.9g\n", "scale", (double)c->logit_scale);
   if (c->logit_softcap != 0) printf("%-9slogits are soft-capped at %.9g\n", "soft-cap", (double)c->logit_softcap);
 }
@@ -117,6 +154,8 @@ static void print_facts(const cli_session *s, const facts *f) {
   line("head", f->head.size ? f->head.name : "none");
   if (f->head.size) printf("  %s  %s", dtype_name(&f->head), f->tied ? "tied: the table itself" : "untied");
   putchar('\n');
+  print_others(f);
+  if (f->table.size) print_padding(s->table);
   print_scales(&f->conventions);
   const char *label = "notes";
   for (const char *notes = embed_file_notes(s->file); *notes; label = "") {

@@ -30,6 +30,11 @@ static int parse_span(const char *item, size_t bytes, cli_span *out) {
   return cli_parse_number(colon + 1, bytes - first_bytes - 1, &out->end) && out->end > out->first;
 }
 
+int cli_range_read(const char *command, const char *option, const char *text, cli_span *out) {
+  if (strchr(text, ':') && parse_span(text, strlen(text), out)) return CLI_DONE;
+  return cli_usage(command, "%s takes a range a:b with a < b, not \"%s\"", option, text);
+}
+
 int cli_ids_read(const char *command, const char *text, cli_ids *out) {
   *out = (cli_ids){0};
   size_t items = 1;

@@ -14,6 +14,9 @@ typedef struct cli_span {
   int64_t first, end;
 } cli_span;
 
+/* "10:20", 20 left out: 0, or the exit status after the one line on stderr. */
+int cli_range_read(const char *command, const char *option, const char *text, cli_span *out);
+
 /* "0,5,10:20": ids and ranges a:b (b left out), kept as spans, so that 0:2000000000 takes no room. */
 typedef struct cli_ids {
   cli_span *spans;

@@ -7,12 +7,14 @@
 #include "cli.h"
 #include "numbers.h"
 
-enum { OPERAND = 1, IDS = 256, NPY, HIDDEN, JSON, THREADS, VERSION };
+enum { OPERAND = 1, IDS = 256, NPY, HIDDEN, DTYPE, ROWS, JSON, THREADS, VERSION };
 
 static const struct option long_options[] = {
     {"ids", required_argument, NULL, IDS},
     {"npy", required_argument, NULL, NPY},
     {"hidden", required_argument, NULL, HIDDEN},
+    {"dtype", required_argument, NULL, DTYPE},
+    {"rows", required_argument, NULL, ROWS},
     {"json", no_argument, NULL, JSON},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, VERSION},
@@ -50,6 +52,8 @@ static int take(cli_options *o, int option, const char *word) {
     case IDS: o->ids = optarg, o->given |= CLI_IDS; return CLI_DONE;
     case NPY: o->npy = optarg, o->given |= CLI_NPY; return CLI_DONE;
     case HIDDEN: o->hidden = optarg, o->given |= CLI_HIDDEN; return CLI_DONE;
+    case DTYPE: o->dtype = optarg, o->given |= CLI_DTYPE; return CLI_DONE;
+    case ROWS: o->rows = optarg, o->given |= CLI_ROWS; return CLI_DONE;
     case JSON: o->json = 1; return CLI_DONE;
     case VERSION: o->version = 1; return CLI_DONE;
     case THREADS: return read_count(o, "--threads", optarg, 1024, &o->threads);

@@ -19,8 +19,7 @@ const embed__dtype_info *embed__dtype_find(embed_dtype t) {
 }
 
 bool embed__dtype_reserved(embed_dtype t) {
-  static const embed_dtype later[] = {EMBED_F8_E4M3, EMBED_F8_E5M2, EMBED_Q4_0, EMBED_Q4_1, EMBED_Q5_0, EMBED_Q5_1,
-                                      EMBED_Q8_0,    EMBED_Q2_K,    EMBED_Q3_K, EMBED_Q4_K, EMBED_Q5_K, EMBED_Q6_K};
+  static const embed_dtype later[] = {EMBED_F8_E4M3, EMBED_F8_E5M2};
   for (size_t i = 0; i < sizeof later / sizeof *later; ++i)
     if (later[i] == t) return true;
   return embed__dtype_find(t) != NULL;

@@ -10,21 +10,21 @@
 #include "io/format.h"
 #include "io/text.h"
 
-/* A string and its link in the list of those that go with the file. */
+/* Strings that go with the file, in pieces: a header may name many small things. The newest piece is first. */
 struct embed__kept {
   struct embed__kept *next;
-  size_t bytes; /* of this object */
+  size_t room, used; /* bytes of text */
   char text[];
 };
 
-static void set_label(embed_file *f, const char *path) {
+void embed__file_label(char label[EMBED__LABEL + 4], const char *path) {
   size_t bytes = strlen(path);
-  embed__text label = embed__text_in(f->label, sizeof f->label);
+  embed__text text = embed__text_in(label, EMBED__LABEL + 4);
   if (bytes > EMBED__LABEL) {
-    embed__text_add(&label, "...");
+    embed__text_add(&text, "...");
     path += bytes - EMBED__LABEL;
   }
-  embed__text_add(&label, path);
+  embed__text_add(&text, path);
 }
 
 embed_status embed__file_open(embed_context *ctx, const char *path, const embed_file_options *o, embed_file **out) {
@@ -34,10 +34,13 @@ embed_status embed__file_open(embed_context *ctx, const char *path, const embed_
   f->references = 1;
   f->memory = ctx->memory;
   for (int i = 0; i < EMBED__ROLES; ++i) f->roles[i] = -1;
-  set_label(f, path);
+  f->own_head = -1;
+  embed__file_label(f->label, path);
+  f->path = path;
   embed_status status = embed__map_open(ctx, path, f->label, o->flags, &f->map);
   if (status == EMBED_OK) status = embed__format_choose(ctx, f, o->format);
   if (status == EMBED_OK) status = f->format->open(ctx, f, o);
+  f->path = NULL;
   if (status != EMBED_OK)
     embed__file_release(f);
   else
@@ -60,10 +63,14 @@ void embed__file_release(const embed_file *f) {
   while (last->kept) {
     struct embed__kept *first = last->kept;
     last->kept = first->next;
-    embed__free(&memory, first, first->bytes, EMBED__ALIGNMENT);
+    embed__free(&memory, first, sizeof *first + first->room, EMBED__ALIGNMENT);
   }
+  embed__free(&memory, last->metadata, (size_t)last->metadata_room * sizeof *last->metadata, EMBED__ALIGNMENT);
   embed__free(&memory, last->notes, last->notes_bytes, EMBED__ALIGNMENT);
+  embed__tokens_free(last->names);
   embed__tokens_free(last->tokens);
+  for (int64_t i = 0; i < last->shard_count; ++i) embed__map_close(&memory, &last->shards[i]);
+  embed__free(&memory, last->shards, (size_t)last->shard_count * sizeof *last->shards, EMBED__ALIGNMENT);
   embed__map_close(&memory, &last->map);
   embed__free(&memory, last, sizeof *last, EMBED__ALIGNMENT);
 }
@@ -77,9 +84,8 @@ embed_status embed__file_tensors(embed_context *ctx, embed_file *f, int64_t coun
   return EMBED_OK;
 }
 
-embed_status embed__file_note(embed_context *ctx, embed_file *f, int64_t number, const char *what) {
-  enum { NUMBER = 24 }; /* digits, sign, blank, newline */
-  size_t bytes = f->notes_bytes + NUMBER + strlen(what) + 1;
+embed_status embed__file_note_line(embed_context *ctx, embed_file *f, const char *line) {
+  size_t bytes = f->notes_bytes + strlen(line) + 2; /* newline, NUL */
   char *notes = embed__allocate(&ctx->memory, bytes, EMBED__ALIGNMENT);
   if (!notes) return embed__out_of_memory(ctx, (int64_t)bytes);
   embed__text t = embed__text_in(notes, bytes);
@@ -87,25 +93,39 @@ embed_status embed__file_note(embed_context *ctx, embed_file *f, int64_t number,
     embed__text_add(&t, f->notes);
     embed__text_add(&t, "\n");
   }
-  embed__text_number(&t, number);
-  embed__text_add(&t, " ");
-  embed__text_add(&t, what);
+  embed__text_add(&t, line);
   embed__free(&ctx->memory, f->notes, f->notes_bytes, EMBED__ALIGNMENT);
   f->notes = notes;
   f->notes_bytes = bytes;
   return EMBED_OK;
 }
 
+embed_status embed__file_note(embed_context *ctx, embed_file *f, int64_t number, const char *what) {
+  enum { LINE = 512 };
+  char line[LINE];
+  embed__text t = embed__text_in(line, sizeof line);
+  embed__text_number(&t, number);
+  embed__text_add(&t, " ");
+  embed__text_add(&t, what);
+  return embed__file_note_line(ctx, f, line);
+}
+
 embed_status embed__file_keep(embed_context *ctx, embed_file *f, const void *s, int64_t bytes, const char **out) {
-  size_t whole = sizeof(struct embed__kept) + (size_t)bytes + 1;
-  struct embed__kept *kept = embed__allocate(&ctx->memory, whole, EMBED__ALIGNMENT);
-  if (!kept) return embed__out_of_memory(ctx, (int64_t)whole);
-  kept->next = f->kept;
-  kept->bytes = whole;
-  memcpy(kept->text, s, (size_t)bytes);
-  kept->text[bytes] = '\0';
-  f->kept = kept;
-  *out = kept->text;
+  enum { PIECE = 1024 - sizeof(struct embed__kept) };
+  size_t whole = (size_t)bytes + 1;
+  struct embed__kept *kept = f->kept;
+  if (!kept || kept->room - kept->used < whole) {
+    size_t room = whole > PIECE ? whole : PIECE;
+    kept = embed__allocate(&ctx->memory, sizeof *kept + room, EMBED__ALIGNMENT);
+    if (!kept) return embed__out_of_memory(ctx, (int64_t)(sizeof *kept + room));
+    *kept = (struct embed__kept){.next = f->kept, .room = room};
+    f->kept = kept;
+  }
+  char *text = kept->text + kept->used;
+  memcpy(text, s, (size_t)bytes);
+  text[bytes] = '\0';
+  kept->used += whole;
+  *out = text;
   return EMBED_OK;
 }
 
@@ -137,13 +157,4 @@ embed_status embed_file_token_id(embed_context *ctx, const embed_file *f, const 
   if (found < 0) return embed__fail(ctx, EMBED_E_NOT_FOUND, -1, "%s: no row has the token \"%.*s\"", f->label, (int)embed__min(bytes, 64), bytes ? token : "");
   *id = found;
   return EMBED_OK;
-}
-
-embed_status embed_file_metadata(embed_context *ctx, const embed_file *f, int64_t i, const char **key, const char **value, int64_t *value_bytes) {
-  EMBED__BEGIN(ctx);
-  EMBED__NOT_NULL(ctx, f);
-  EMBED__NOT_NULL(ctx, key);
-  EMBED__NOT_NULL(ctx, value);
-  EMBED__NOT_NULL(ctx, value_bytes);
-  return embed__fail(ctx, EMBED_E_NOT_FOUND, -1, "%s: there is no metadata %" PRId64 ": a file of format %s holds none", f->label, i, f->format->name);
 }

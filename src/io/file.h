@@ -20,26 +20,46 @@ typedef struct embed__tensor {
   int64_t offset; /* of the first element in the file, -1 = its numbers are not one block there */
   int64_t bytes;  /* of its elements */
   int32_t rank;
+  int32_t shard;      /* which of the file's mappings it lies in; 0 where there is one */
   embed_dtype dtype;  /* EMBED_DTYPE_NONE = no table type */
   const char *hint;   /* with EMBED_DTYPE_NONE: what to say of it, or NULL */
   bool column_major;  /* the first extent varies fastest */
   bool swapped;       /* elements in the other byte order than this machine's */
+  int64_t vocab;      /* rows that are ids, 0 = all: roles/ knows */
+  int64_t row_bytes;  /* distance between rows, 0 = packed */
+  int32_t group;      /* columns per scale, grouped dtypes */
   embed_table *table; /* made when the file was opened; NULL = made from the file's bytes on demand */
 } embed__tensor;
+
+/* A key-value pair of the file's own; both have a NUL behind them, and may have NULs in them. */
+typedef struct embed__metadata {
+  const char *key, *value; /* value: as text */
+  int64_t value_bytes;
+  double number; /* the value as a number, NaN = it is none */
+} embed__metadata;
 
 struct embed_file {
   embed__refcount references;
   embed_allocator memory;
   const embed__format *format;
+  const char *path; /* while the format opens it, NULL afterwards */
   embed__map map;
+  embed__map *shards; /* NULL = the tensors lie in map */
+  int64_t shard_count;
   embed__tensor *tensors;
   int64_t tensor_count;
-  embed__tokens *tokens;        /* NULL = the file names no tokens */
-  int64_t roles[EMBED__ROLES];  /* a tensor each, -1 = none */
-  char *notes;                  /* NULL = none */
-  size_t notes_bytes;           /* with the NUL */
-  struct embed__kept *kept;     /* strings, see embed__file_keep */
-  char label[EMBED__LABEL + 4]; /* the path in messages; of a long one, its end */
+  embed__tokens *names;      /* of the tensors, for embed_file_find; NULL = few enough to look through */
+  embed__metadata *metadata; /* in the file's order */
+  int64_t metadata_count, metadata_room;
+  embed__tokens *tokens;         /* NULL = the file names no tokens */
+  int64_t roles[EMBED__ROLES];   /* a tensor each, -1 = none */
+  bool roles_given;              /* the file itself says what its tensors are for: roles/ guesses nothing */
+  embed_conventions conventions; /* the file's own; size 0 = it has none */
+  int64_t own_head;              /* the tensor stored as a head, be it tied or not, -1 = none */
+  char *notes;                   /* NULL = none */
+  size_t notes_bytes;            /* with the NUL */
+  struct embed__kept *kept;      /* strings, see embed__file_keep */
+  char label[EMBED__LABEL + 4];  /* the path in messages; of a long one, its end */
 };
 
 /* Maps the file, finds its format and lets it prove everything. o is a checked copy. */
@@ -55,13 +75,24 @@ bool embed__tensor_extents(const embed__tensor *tensor, int64_t *rows, int64_t *
  * opening (1.2 GB of word2vec: 1.8 s with 4 KiB pages, 0.9 s so). */
 static inline uint32_t embed__copy_flags(int64_t bytes) { return EMBED_TABLE_READ_ONLY | (bytes >= 32 << 20 ? EMBED_TABLE_HUGE_PAGES : 0u); }
 
+/* The first byte of a tensor whose offset is not -1. */
+static inline const unsigned char *embed__tensor_data(const embed_file *f, const embed__tensor *tensor) {
+  return (f->shards ? f->shards[tensor->shard].data : f->map.data) + tensor->offset;
+}
+
 /* For the formats. */
 embed_status embed__file_tensors(embed_context *ctx, embed_file *f, int64_t count); /* once: zeroed tensors */
 /* A line of the notes that starts with a number: "3 tokens are empty". */
 embed_status embed__file_note(embed_context *ctx, embed_file *f, int64_t number, const char *what);
+embed_status embed__file_note_line(embed_context *ctx, embed_file *f, const char *line); /* without a newline */
 /* A copy of s[0 .. bytes) with a NUL behind it that lives as long as the file. */
 embed_status embed__file_keep(embed_context *ctx, embed_file *f, const void *s, int64_t bytes, const char **out);
-int64_t embed__header_limit(const embed_file_options *o); /* bytes */
+/* Keeps copies of both. Whether a key may stand twice is the format's business. */
+embed_status embed__file_add_metadata(embed_context *ctx, embed_file *f, const void *key, int64_t key_bytes, const void *value, int64_t value_bytes,
+                                      double number);
+const embed__metadata *embed__file_metadata_find(const embed_file *f, const char *key); /* the first of this key, NULL = none */
+int64_t embed__header_limit(const embed_file_options *o);                               /* bytes */
+void embed__file_label(char label[EMBED__LABEL + 4], const char *path);                 /* the path for messages; of a long one, its end */
 
 /* Files may start a number at any byte, and machines of either byte order read them. */
 static inline uint32_t embed__le32(const unsigned char *p) { return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24; }

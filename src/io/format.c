@@ -44,8 +44,7 @@ static bool is_html(const embed__map *m) {
   return false;
 }
 
-/* What people hand in instead of a model. */
-static const char *mistaken_for(const embed__map *m) {
+const char *embed__mistaken_for(const embed__map *m) {
   if (begins(m, "\x1F\x8B", 2)) return "it is gzip data: unpack it first";
   if (begins(m, "PK\x03\x04", 4) || begins(m, "PK\x05\x06", 4)) return "it is a zip archive: unpack it first";
   if (begins(m, "version https://git-lfs.github.com/spec/", 40)) return "it is a Git LFS pointer: fetch the file that it stands for (git lfs pull)";
@@ -53,16 +52,27 @@ static const char *mistaken_for(const embed__map *m) {
   return NULL;
 }
 
+/* The format that the path ends like, NULL = none. */
+static const embed__format *named_like(const char *label) {
+  const embed__format *longest = NULL;
+  for (int i = 0; i < COUNT; ++i) {
+    size_t bytes = strlen(registry[i].extension), whole = strlen(label);
+    if (whole > bytes && same_letters(label + whole - bytes, registry[i].extension, bytes) && (!longest || bytes > strlen(longest->extension)))
+      longest = &registry[i];
+  }
+  return longest;
+}
+
 static embed_status unrecognised(embed_context *ctx, const embed_file *f) {
   char names[NAMES];
-  const char *instead = mistaken_for(&f->map);
+  const char *instead = embed__mistaken_for(&f->map);
+  const embed__format *named = named_like(f->label);
+  if (instead && named)
+    return embed__fail(ctx, EMBED_E_FORMAT, 0, "%s: it is not %s: %s (formats tried: %s)", f->label, named->name, instead, all_names(names));
   if (instead) return embed__fail(ctx, EMBED_E_FORMAT, 0, "%s: %s (formats tried: %s)", f->label, instead, all_names(names));
-  for (int i = 0; i < COUNT; ++i) {
-    size_t bytes = strlen(registry[i].extension), whole = strlen(f->label);
-    if (whole > bytes && same_letters(f->label + whole - bytes, registry[i].extension, bytes))
-      return embed__fail(ctx, EMBED_E_FORMAT, 0, "%s: its name says %s, its first bytes do not (formats tried: %s)", f->label, registry[i].name,
-                         all_names(names));
-  }
+  if (named)
+    return embed__fail(ctx, EMBED_E_FORMAT, 0, "%s: its name says %s, by its first bytes it is not %s (formats tried: %s)", f->label, named->name, named->name,
+                       all_names(names));
   return embed__fail(ctx, EMBED_E_FORMAT, 0, "%s: no format recognises it (formats tried: %s)", f->label, all_names(names));
 }
 

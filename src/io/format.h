@@ -26,4 +26,7 @@ struct embed__format {
  * E_FORMAT: no format recognises the file. */
 embed_status embed__format_choose(embed_context *ctx, embed_file *f, const char *name);
 
+/* What people hand in instead of a model, in words ("it is gzip data: unpack it first"); NULL = none of those. */
+const char *embed__mistaken_for(const embed__map *m);
+
 #endif

@@ -66,7 +66,7 @@ static embed_status reordered(embed_context *ctx, const embed_file *f, const emb
   enum { TASK_BYTES = 1 << 20 };
   o->flags = embed__copy_flags(tensor->bytes);
   EMBED__TRY(embed__table_new(ctx, rows, dim, o, out));
-  reorder_job job = {.from = f->map.data + tensor->offset, .to = (*out)->data, .rows = rows, .dim = dim, .swap = tensor->swapped};
+  reorder_job job = {.from = embed__tensor_data(f, tensor), .to = (*out)->data, .rows = rows, .dim = dim, .swap = tensor->swapped};
   job.width = (*out)->packed_bytes / dim;
   job.row_step = tensor->column_major ? 1 : dim;
   job.column_step = tensor->column_major ? rows : 1;
@@ -84,7 +84,7 @@ static void release_file(void *f) { embed__file_release(f); }
 static embed_status in_place(embed_context *ctx, const embed_file *f, const embed__tensor *tensor, int64_t rows, int64_t dim, embed_table_options *o,
                              embed_table **out) {
   o->data_bytes = tensor->bytes;
-  embed_status status = embed__table_view(ctx, f->map.data + tensor->offset, rows, dim, o, release_file, embed__file_retain(f), out);
+  embed_status status = embed__table_view(ctx, embed__tensor_data(f, tensor), rows, dim, o, release_file, embed__file_retain(f), out);
   if (status != EMBED_OK) embed__file_release(f);
   return status;
 }
@@ -94,6 +94,8 @@ embed_status embed__file_table(embed_context *ctx, const embed_file *f, int64_t 
   char shape[SHAPE];
   int64_t rows, dim;
   *out = NULL;
+  if (i == -1 && f->roles[EMBED_ROLE_TOKEN] < 0)
+    return embed__fail(ctx, EMBED_E_NOT_FOUND, -1, "%s: there is no token table: none of its %" PRId64 " tensors is one", f->label, f->tensor_count);
   if (i == -1) i = f->roles[EMBED_ROLE_TOKEN];
   if (i < 0 || i >= f->tensor_count)
     return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "%s: tensor %" PRId64 " is asked for, there are %" PRId64, f->label, i, f->tensor_count);
@@ -110,7 +112,7 @@ embed_status embed__file_table(embed_context *ctx, const embed_file *f, int64_t 
   if (tensor->dtype == EMBED_DTYPE_NONE)
     return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "%s: tensor \"%.100s\" is stored as %.40s, for which there is no table type%s", f->label, tensor->name,
                        tensor->stored, tensor->hint ? tensor->hint : "");
-  embed_table_options o = {.size = sizeof o, .dtype = tensor->dtype};
+  embed_table_options o = {.size = sizeof o, .dtype = tensor->dtype, .vocab = tensor->vocab, .row_bytes = tensor->row_bytes, .group = tensor->group};
   if (tensor->swapped || tensor->column_major) return reordered(ctx, f, tensor, rows, dim, &o, out);
   return in_place(ctx, f, tensor, rows, dim, &o, out);
 }
@@ -142,6 +144,7 @@ embed_status embed_file_tensor(embed_context *ctx, const embed_file *f, int64_t 
   info.rank = tensor->rank;
   info.dtype = tensor->dtype;
   info.role = EMBED_ROLE_NONE;
+  info.shard = tensor->shard;
   for (embed_role role = EMBED__ROLES - 1; role >= 0; --role) /* the first of several: a tied head's is TOKEN */
     if (f->roles[role] == i) info.role = role;
   return embed__output(ctx, "out", out, &info, sizeof info);
@@ -155,8 +158,9 @@ embed_status embed_file_find(embed_context *ctx, const embed_file *f, const char
   EMBED__NOT_NULL(ctx, name);
   EMBED__NOT_NULL(ctx, i);
   embed__text list = embed__text_in(names, sizeof names);
-  for (int64_t k = 0; k < f->tensor_count; ++k) {
-    if (!strcmp(f->tensors[k].name, name)) {
+  int64_t indexed = f->names ? embed__tokens_find(f->names, name, (int64_t)strlen(name)) : -1;
+  for (int64_t k = embed__max(indexed, 0); k < f->tensor_count; ++k) {
+    if (f->names ? k == indexed : !strcmp(f->tensors[k].name, name)) {
       *i = k;
       return EMBED_OK;
     }

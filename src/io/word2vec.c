@@ -8,74 +8,22 @@
 #include "core/checked.h"
 #include "core/memory.h"
 #include "io/format.h"
+#include "io/word2vec_header.h"
 #include "thread/run.h"
 
-enum { HEADER_BYTES = 128, TOKEN_BYTES = 64 << 10 };
+typedef embed__word2vec_header header;
 
-typedef struct header {
-  int64_t rows, dim;
-  int64_t bytes;  /* of the line, with its newline; 0 = this is no such line */
-  bool too_large; /* a number does not fit into 64 bits */
-} header;
-
-static bool is_digit(unsigned char c) { return c >= '0' && c <= '9'; }
-static bool is_blank(unsigned char c) { return c == ' ' || c == '\t'; }
-
-static int64_t read_number(const unsigned char *data, int64_t end, int64_t *at, bool *too_large) {
-  int64_t number = 0;
-  for (; *at < end && is_digit(data[*at]); ++*at)
-    if (!embed__mul(number, 10, &number) || !embed__add(number, data[*at] - '0', &number)) {
-      *too_large = true;
-      number = 0;
-    }
-  return number;
-}
-
-static header read_header(const unsigned char *data, int64_t bytes) {
-  const header none = {.bytes = 0};
-  header h = none;
-  int64_t end = embed__min(bytes, HEADER_BYTES), at = 0, start = 0;
-  h.rows = read_number(data, end, &at, &h.too_large);
-  if (at == start || at == end || !is_blank(data[at])) return none;
-  while (at < end && is_blank(data[at])) ++at;
-  start = at;
-  h.dim = read_number(data, end, &at, &h.too_large);
-  if (at == start) return none;
-  while (at < end && (is_blank(data[at]) || data[at] == '\r')) ++at;
-  if (at == end || data[at] != '\n') return none;
-  h.bytes = at + 1;
-  return h;
-}
-
-bool embed__word2vec_probe(const unsigned char *data, int64_t bytes) { return read_header(data, bytes).bytes > 0; }
-
-/* The sibling in letters has the same first line; its first row is then a token and dim numbers, and a newline. */
-static bool is_text(const unsigned char *row, int64_t bytes, int64_t dim) {
-  const unsigned char *newline = memchr(row, '\n', (size_t)bytes);
-  int64_t end = newline ? newline - row : bytes;
-  for (int64_t field = 0; field < dim; ++field) { /* from the right: tokens may hold blanks */
-    while (end > 0 && (is_blank(row[end - 1]) || row[end - 1] == '\r')) --end;
-    int64_t last = end;
-    while (end > 0 && row[end - 1] && strchr("+-.,0123456789eEnNaAiIfF", row[end - 1])) --end;
-    if (end == last || end == 0 || !is_blank(row[end - 1])) return false;
-  }
-  return true;
+bool embed__word2vec_probe(const unsigned char *data, int64_t bytes) {
+  return embed__word2vec_read_header(data, bytes).bytes > 0 && !embed__word2vec_is_text(data, bytes);
 }
 
 /* Sizes that the header promises, before anything is allocated by them. */
 static embed_status check_header(embed_context *ctx, const embed_file *f, const header *h, const embed_file_options *o) {
-  int64_t row_bytes, least, end;
-  if (h->bytes == 0) return embed__fail(ctx, EMBED_E_FORMAT, 0, "%s: it does not begin with word2vec's line \"rows dim\"", f->label);
-  if (h->bytes > embed__header_limit(o))
-    return embed__fail(ctx, EMBED_E_FORMAT, 0, "%s: the header has %" PRId64 " bytes, at most %" PRId64 " were asked for", f->label, h->bytes,
-                       embed__header_limit(o));
-  if (h->too_large) return embed__fail(ctx, EMBED_E_OVERFLOW, 0, "%s: a number in the first line does not fit into 64 bits", f->label);
-  if (h->dim < 1) return embed__fail(ctx, EMBED_E_FORMAT, 0, "%s: the first line promises rows of 0 columns", f->label);
-  if (!embed__mul(h->dim, 4, &row_bytes) || !embed__add(row_bytes, 1, &least) || !embed__mul(h->rows, least, &least) || !embed__add(h->bytes, least, &end))
+  int64_t end;
+  EMBED__TRY(embed__word2vec_check_header(ctx, f, h, o));
+  if (!embed__mul(h->dim, 4, &end) || !embed__add(end, 1, &end) || !embed__mul(h->rows, end, &end) || !embed__add(h->bytes, end, &end))
     return embed__fail(ctx, EMBED_E_OVERFLOW, 0, "%s: the first line promises %" PRId64 " rows of %" PRId64 " columns: their size does not fit into 64 bits",
                        f->label, h->rows, h->dim);
-  if (!o->format && h->rows > 0 && is_text(f->map.data + h->bytes, f->map.bytes - h->bytes, h->dim))
-    return embed__fail(ctx, EMBED_E_UNSUPPORTED, h->bytes, "%s: its rows are text; word2vec text is not read by this version, word2vec binary is", f->label);
   if (end > f->map.bytes)
     return embed__fail(ctx, EMBED_E_FORMAT, f->map.bytes,
                        "%s: %" PRId64 " rows of %" PRId64 " columns end at byte %" PRId64 " at the earliest, the file at %" PRId64 ": it was cut short",
@@ -93,11 +41,11 @@ static embed_status scan(embed_context *ctx, embed_file *f, const header *h, int
   for (int64_t row = 0; row < h->rows; ++row) {
     if (row % grain == 0) EMBED__TRY(embed__pause(ctx, row / grain, steps));
     while (at < size && data[at] == '\n') ++at;
-    int64_t room = embed__min(size - at, TOKEN_BYTES + 1);
+    int64_t room = embed__min(size - at, EMBED__TOKEN_BYTES + 1);
     const unsigned char *blank = room ? memchr(data + at, ' ', (size_t)room) : NULL;
-    if (!blank && room > TOKEN_BYTES)
+    if (!blank && room > EMBED__TOKEN_BYTES)
       return embed__fail(ctx, EMBED_E_FORMAT, at, "%s: no blank ends the token of row %" PRId64 " at byte %" PRId64 " within %d bytes", f->label, row, at,
-                         TOKEN_BYTES);
+                         EMBED__TOKEN_BYTES);
     if (!blank)
       return embed__fail(ctx, EMBED_E_FORMAT, size, "%s: the file ends at byte %" PRId64 " before the token of row %" PRId64 " does: it was cut short",
                          f->label, size, row);
@@ -105,6 +53,12 @@ static embed_status scan(embed_context *ctx, embed_file *f, const header *h, int
     if (size - numbers < row_bytes)
       return embed__fail(ctx, EMBED_E_FORMAT, size, "%s: row %" PRId64 " ends at byte %" PRId64 ", the file at %" PRId64 ": it was cut short", f->label, row,
                          numbers + row_bytes, size);
+    int64_t behind = (h->rows - row - 1) * (row_bytes + 1); /* the least that the other rows take: so much is not for tokens */
+    if (size - numbers - row_bytes < behind)
+      return embed__fail(ctx, EMBED_E_FORMAT, size,
+                         "%s: row %" PRId64 " ends at byte %" PRId64 ", the rows behind it at %" PRId64 " at the earliest, the file at %" PRId64
+                         ": it was cut short",
+                         f->label, row, numbers + row_bytes, numbers + row_bytes + behind, size);
     embed__tokens_add(f->tokens, data + at, numbers - 1 - at);
     where[row] = numbers;
     at = numbers + row_bytes;
@@ -142,13 +96,6 @@ static embed_status copy(embed_context *ctx, const embed_file *f, const header *
   return embed__run_long(ctx, tasks, copy_rows, &job, tasks, 2 * tasks);
 }
 
-static embed_status note_tokens(embed_context *ctx, embed_file *f) {
-  int64_t repeated = embed__tokens_repeated(f->tokens), empty = embed__tokens_empty(f->tokens);
-  if (repeated) EMBED__TRY(embed__file_note(ctx, f, repeated, "rows repeat the token of an earlier row: the first of them owns it"));
-  if (empty) EMBED__TRY(embed__file_note(ctx, f, empty, "rows have an empty token"));
-  return EMBED_OK;
-}
-
 static embed_status read_rows(embed_context *ctx, embed_file *f, const header *h, int64_t *where) {
   const embed_table_options dense = {.size = sizeof dense, .dtype = EMBED_F32, .flags = embed__copy_flags(4 * h->rows * h->dim)};
   embed__tensor *tensor = f->tensors;
@@ -159,11 +106,11 @@ static embed_status read_rows(embed_context *ctx, embed_file *f, const header *h
   EMBED__TRY(scan(ctx, f, h, where));
   EMBED__TRY(copy(ctx, f, h, where));
   embed__map_close(&f->memory, &f->map); /* nothing refers to the file any more */
-  return note_tokens(ctx, f);
+  return embed__word2vec_note_tokens(ctx, f);
 }
 
 embed_status embed__word2vec_open(embed_context *ctx, embed_file *f, const embed_file_options *o) {
-  const header h = read_header(f->map.data, f->map.bytes);
+  const header h = embed__word2vec_read_header(f->map.data, f->map.bytes);
   EMBED__TRY(check_header(ctx, f, &h, o));
   EMBED__TRY(embed__file_tensors(ctx, f, 1));
   const size_t bytes = (size_t)h.rows * sizeof(int64_t); /* no more than the file has for it: a row takes at least 5 bytes */

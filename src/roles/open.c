@@ -20,10 +20,12 @@ static embed_status check_options(embed_context *ctx, const embed_file_options *
 static embed_status check_vocab(embed_context *ctx, const embed_file *f, int64_t wanted) {
   enum { SHAPE = 200 };
   char shape[SHAPE];
-  const embed__tensor *tokens = &f->tensors[f->roles[EMBED_ROLE_TOKEN]];
-  int64_t rows, dim;
+  int64_t rows, dim, table = f->roles[EMBED_ROLE_TOKEN];
+  if (wanted == 0) return EMBED_OK;
+  if (table < 0) return embed__fail(ctx, EMBED_E_MISMATCH, -1, "%s: %" PRId64 " rows are expected, there is no token table", f->label, wanted);
+  const embed__tensor *tokens = &f->tensors[table];
+  if (embed__tensor_extents(tokens, &rows, &dim) && rows == wanted) return EMBED_OK;
   embed__text text = embed__text_in(shape, sizeof shape);
-  if (wanted == 0 || (embed__tensor_extents(tokens, &rows, &dim) && rows == wanted)) return EMBED_OK;
   embed__text_shape(&text, tokens->shape, tokens->rank);
   return embed__fail(ctx, EMBED_E_MISMATCH, -1, "%s: %" PRId64 " rows are expected, the token table \"%.100s\" has shape %s", f->label, wanted, tokens->name,
                      shape);
@@ -37,8 +39,8 @@ embed_status embed_file_open(embed_context *ctx, const char *path, const embed_f
   EMBED__NOT_NULL(ctx, out);
   EMBED__TRY(check_options(ctx, opts, &o));
   EMBED__TRY(embed__file_open(ctx, path, &o, out));
-  embed__roles_resolve(*out);
-  embed_status status = check_vocab(ctx, *out, o.vocab);
+  embed_status status = embed__roles_resolve(ctx, *out);
+  if (status == EMBED_OK) status = check_vocab(ctx, *out, o.vocab);
   if (status != EMBED_OK) {
     embed__file_release(*out);
     *out = NULL;

@@ -5,8 +5,10 @@
 
 #include "io/file.h"
 
-/* Fills f->roles, once, when the file has been read and nobody else has it yet. */
-void embed__roles_resolve(embed_file *f);
+/* Fills f->roles, own_head, the tensors' vocab and lines of the notes, once, when the file has been read and nobody else has it yet. */
+embed_status embed__roles_resolve(embed_context *ctx, embed_file *f);
+/* The part of it that decides on HEAD, with TOKEN (-1 = none yet) and the tensor named as a head (-1 = none) given. */
+embed_status embed__tie(embed_context *ctx, embed_file *f, int64_t head);
 /* What the file's family does to rows and logits; size is set. */
 embed_conventions embed__file_conventions(const embed_file *f);
 

@@ -169,6 +169,9 @@ embed_status embed_table_set_rows(embed_context *ctx, embed_table *t, const int6
   EMBED__NOT_NULL(ctx, t);
   EMBED__TRY(embed__options(ctx, "embed_rows_options", opts, EMBED_ROWS_STOCHASTIC, &o, sizeof o));
   EMBED__TRY(embed__check_writable(ctx, t));
+  if ((o.flags & EMBED_ROWS_STOCHASTIC) && !t->codec->rounds_stochastically)
+    return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "EMBED_ROWS_STOCHASTIC: %s rounds as its format says, it has no stochastic rounding",
+                       embed__dtype_name(t->dtype));
   EMBED__TRY(embed__check_buffer(ctx, "src", src, src_dtype, n, t->dim, ld_src, &ld));
   EMBED__TRY(check_rows(ctx, t, ids, n));
   embed_status status = set(ctx, t, ids, n, src, src_dtype, ld, &o);

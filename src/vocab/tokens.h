@@ -4,6 +4,7 @@
 #define EMBED__TOKENS_H
 
 #include "core/error.h"
+#include "vocab/stored.h"
 
 typedef struct embed__tokens embed__tokens;
 
@@ -11,8 +12,14 @@ typedef struct embed__tokens embed__tokens;
 embed_status embed__tokens_new(embed_context *ctx, int64_t count, int64_t bytes, embed__tokens **out);
 /* The next id's token; never more than was made room for. */
 void embed__tokens_add(embed__tokens *t, const void *token, int64_t bytes);
+/* The same in two steps, for many tokens: append them, then index what was appended. Until then find and repeated do not know them. */
+void embed__tokens_append(embed__tokens *t, const void *token, int64_t bytes);
+void embed__tokens_index(embed__tokens *t);
+/* Tokens that lie in a file as vocab/stored.h has them: nothing is read or built. section stays the caller's and outlives them. */
+embed_status embed__tokens_stored(embed_context *ctx, const embed__stored_tokens *section, embed__tokens **out);
 void embed__tokens_free(embed__tokens *t); /* NULL is fine */
 
+int64_t embed__tokens_count(const embed__tokens *t);
 const char *embed__tokens_get(const embed__tokens *t, int64_t id, int64_t *bytes);    /* a NUL behind it; NULL = no such id, *bytes untouched */
 int64_t embed__tokens_find(const embed__tokens *t, const void *token, int64_t bytes); /* the lowest id, -1 = none */
 int64_t embed__tokens_repeated(const embed__tokens *t);                               /* ids whose token a lower id has */

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #if UINTPTR_MAX == UINT64_MAX
-#define SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type " has another size")
+#define SIZE(type, bytes)       _Static_assert(sizeof(type) == (bytes), #type " has another size")
 #define AT(type, field, offset) _Static_assert(offsetof(type, field) == (offset), #type "." #field " has moved")
 
 SIZE(embed_executor, 32);
@@ -152,6 +152,13 @@ AT(embed_conventions, logit_scale, 16);
 AT(embed_conventions, logit_softcap, 20);
 AT(embed_conventions, norm_epsilon, 24);
 AT(embed_conventions, norm_flags, 28);
+
+SIZE(embed_writer_options, 32);
+AT(embed_writer_options, size, 0);
+AT(embed_writer_options, flags, 4);
+AT(embed_writer_options, max_memory, 8);
+AT(embed_writer_options, format, 16);
+AT(embed_writer_options, reserved, 24);
 
 SIZE(embed_nearest_options, 16);
 AT(embed_nearest_options, size, 0);

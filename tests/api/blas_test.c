@@ -5,6 +5,7 @@
 #include "test.h"
 
 #include <embed/embed.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/resource.h>
@@ -101,6 +102,29 @@ static int forked_child(void) {
   return 0;
 }
 
+/* OpenBLAS's own threads map a buffer when they first run, which may be late on a busy machine: under the limit they would
+ * then try for ever, whoever calls them. Waits until every other thread sleeps. */
+static void let_workers_start(void) {
+  for (int quiet = 0, tries = 0; quiet < 3 && tries < 1000; ++tries) {
+    DIR *tasks = opendir("/proc/self/task");
+    int running = 0;
+    for (struct dirent *task; tasks && (task = readdir(tasks)) != NULL;) {
+      char path[300], line[512] = "";
+      snprintf(path, sizeof path, "/proc/self/task/%s/stat", task->d_name);
+      FILE *f = fopen(path, "r");
+      if (!f || atoi(task->d_name) == (int)getpid()) {
+        if (f) fclose(f);
+        continue;
+      }
+      if (fgets(line, sizeof line, f) && strrchr(line, ')')) running += strrchr(line, ')')[2] != 'S';
+      fclose(f);
+    }
+    if (tasks) closedir(tasks);
+    quiet = running ? 0 : quiet + 1;
+    usleep(10000);
+  }
+}
+
 /* A limit of 1 GiB, or so little above what is mapped now that OpenBLAS finds no room for its buffers. */
 static int limited_to(rlim_t bytes) {
   const struct rlimit limit = {bytes, bytes};
@@ -168,6 +192,7 @@ static int play(const char *scene) {
   embed_context_release(ctx);
   if (!strcmp(scene, "many")) return many_callers();
   if (!strcmp(scene, "fork")) return forked_child();
+  let_workers_start();
   if (!strcmp(scene, "gib")) return limited_to((rlim_t)1 << 30);
   if (!strcmp(scene, "tight")) return limited_to(mapped_now() + ((rlim_t)100 << 20));
   if (!strcmp(scene, "tight after a large product")) { /* one that makes OpenBLAS map all its buffers */

@@ -32,6 +32,7 @@ static inline void release_context(void *made) { embed_context_release(made); }
 static inline void release_table(void *made) { embed_table_release(made); }
 static inline void release_head(void *made) { embed_head_release(made); }
 static inline void release_file(void *made) { embed_file_release(made); }
+static inline void release_writer(void *made) { embed_writer_release(made); }
 
 #define MAKES(o, type, call)       \
   do {                             \
@@ -41,9 +42,10 @@ static inline void release_file(void *made) { embed_file_release(made); }
     (o)->release = release_##type; \
     return status;                 \
   } while (0)
-#define release_embed_table release_table
-#define release_embed_head  release_head
-#define release_embed_file  release_file
+#define release_embed_table  release_table
+#define release_embed_head   release_head
+#define release_embed_file   release_file
+#define release_embed_writer release_writer
 
 static inline embed_status use_table_create(embed_context *ctx, const world *w, const void *options, outcome *o) {
   (void)w;
@@ -149,6 +151,35 @@ static inline embed_status use_file_token_id(embed_context *ctx, const world *w,
   (void)options;
   return embed_file_token_id(ctx, w->file, "b", 1, (int64_t *)(void *)o->out);
 }
+static inline embed_status use_writer_create(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  MAKES(o, embed_writer, embed_writer_create(ctx, w->path, options, &handle));
+}
+/* Additions to a writer of its own, made without failures; what they leave behind goes with it. */
+static inline embed_writer *writer_for(const world *w, char *path, size_t room) {
+  embed_writer *writer = NULL;
+  snprintf(path, room, "%s.embed", w->path);
+  OK(embed_writer_create(w->ctx, path, NULL, &writer));
+  return writer;
+}
+static inline embed_status use_writer_table(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  char path[4200];
+  embed_writer *writer = writer_for(w, path, sizeof path);
+  (void)o;
+  embed_status status = embed_writer_table(ctx, writer, "t", w->table, options);
+  embed_writer_release(writer);
+  return status;
+}
+static inline embed_status use_writer_commit(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  char path[4200];
+  embed_writer *writer = writer_for(w, path, sizeof path);
+  (void)options, (void)o;
+  OK(embed_writer_table(w->ctx, writer, "t", w->table, &(embed_table_options){.size = sizeof(embed_table_options)}));
+  OK(embed_writer_token(w->ctx, writer, 1, "b", 1));
+  embed_status status = embed_writer_commit(ctx, writer);
+  embed_writer_release(writer);
+  (void)unlink(path);
+  return status;
+}
 /* Output structs: options is their size, as embed_head_describe etc. find it in out. */
 static inline embed_status use_head_describe(embed_context *ctx, const world *w, const void *options, outcome *o) {
   uint32_t size = sizeof(embed_head_info);
@@ -205,6 +236,9 @@ static const call calls[] = {
     {"file_find", use_file_find, 0, 0},
     {"file_role", use_file_role, 0, 0},
     {"file_token_id", use_file_token_id, 0, 0},
+    {"writer_create", use_writer_create, sizeof(embed_writer_options), 0},
+    {"writer_table", use_writer_table, sizeof(embed_table_options), 0},
+    {"writer_commit", use_writer_commit, 0, 0},
     {"file_tensor", use_file_tensor, 0, sizeof(embed_tensor_info)},
     {"file_conventions", use_file_conventions, 0, sizeof(embed_conventions)},
 };

@@ -146,8 +146,15 @@ static inline void table_free(test_table made) {
   free(made.decoded);
 }
 
-static const embed_dtype stored_dtypes[] = {EMBED_F32, EMBED_F16, EMBED_BF16, EMBED_F64, EMBED_I8_ROW, EMBED_I4_GROUP, EMBED_U8_ROW};
+static const embed_dtype stored_dtypes[] = {EMBED_F32,  EMBED_F16,  EMBED_BF16, EMBED_F64,  EMBED_I8_ROW, EMBED_I4_GROUP, EMBED_U8_ROW, EMBED_Q8_0, EMBED_Q4_0,
+                                            EMBED_Q4_1, EMBED_Q5_0, EMBED_Q5_1, EMBED_Q2_K, EMBED_Q3_K,   EMBED_Q4_K,     EMBED_Q5_K,   EMBED_Q6_K};
 static const embed_dtype float_dtypes[] = {EMBED_F32, EMBED_F16, EMBED_BF16};
+
+/* The least number of columns from dim on that the dtype can store: of the GGUF blocks, whole ones. */
+static inline int64_t whole_dim(embed_dtype t, int64_t dim) {
+  while (embed_row_bytes(t, dim, 0) == EMBED_E_UNSUPPORTED) ++dim;
+  return dim;
+}
 
 static inline void assert_says(const embed_context *ctx, const char *words) {
   if (!strstr(embed_error_text(ctx), words)) fail_msg("\"%s\" does not say \"%s\"", embed_error_text(ctx), words);

@@ -186,16 +186,16 @@ static void every_dtype_stores_the_rounded_floats(void **state) {
   (void)state;
   enum { ROWS = 40, DIM = 50 };
   embed_init_options o = {.size = sizeof o, .kind = EMBED_INIT_NORMAL, .seed = 4, .flags = EMBED_INIT_PADDING, .padding_id = 1};
-  embed_table *floats = made(ctx, ROWS, DIM, EMBED_F32, &o);
   for (int d = 0; d < COUNT(stored_dtypes); ++d) {
+    int64_t dim = whole_dim(stored_dtypes[d], DIM);
     embed_table_options to = {.size = sizeof to, .dtype = stored_dtypes[d]};
-    embed_table *t = made(ctx, ROWS, DIM, stored_dtypes[d], &o), *converted;
+    embed_table *floats = made(ctx, ROWS, dim, EMBED_F32, &o), *t = made(ctx, ROWS, dim, stored_dtypes[d], &o), *converted;
     OK(embed_table_convert(ctx, floats, &to, &converted));
     assert_same_bits(embed_table_data(t), embed_table_data(converted), (size_t)(ROWS * embed_table_row_bytes(t)));
     embed_table_release(t);
     embed_table_release(converted);
+    embed_table_release(floats);
   }
-  embed_table_release(floats);
 }
 
 static void zero_and_constant_fill(void **state) {

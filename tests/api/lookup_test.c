@@ -71,7 +71,7 @@ static void check_everywhere(embed_context **all, int count, const test_table *m
   int64_t dim = embed_table_dim(made->t), ld = dim + 3;
   size_t bytes = (size_t)((n - 1) * ld + dim) * (size_t)size_of(out_dtype);
   guarded first = guarded_new(bytes, 1), out = guarded_new(bytes, 1);
-  float row[128];
+  float row[256];
   assert_true(dim <= COUNT(row));
   memset(first.at, 0x3C, bytes); /* in every dtype a small number, which ADD adds to */
   float before = value_at(first.at, out_dtype, 0);
@@ -110,9 +110,11 @@ static void every_dtype_gives_the_same_bits_at_every_level_and_thread_count(void
   ids[0] = ROWS - 1;
   for (int d = 0; d < COUNT(stored_dtypes); ++d)
     for (int k = 0; k < COUNT(dims); ++k) {
-      test_table made = table_new(ctx, stored_dtypes[d], ROWS, dims[k], d % 2 ? 5 : 0, 7 + (uint64_t)k);
+      const int64_t dim = whole_dim(stored_dtypes[d], dims[k]);
+      if (k > 0 && dim == whole_dim(stored_dtypes[d], dims[k - 1])) continue;
+      test_table made = table_new(ctx, stored_dtypes[d], ROWS, dim, d % 2 ? 5 : 0, 7 + (uint64_t)k);
       for (int f = 0; f < COUNT(float_dtypes); ++f)
-        for (int p = 0; p < COUNT(options); ++p) check_everywhere(all, count, &made, ids, dims[k] == 100 ? N : 20, float_dtypes[f], &options[p]);
+        for (int p = 0; p < COUNT(options); ++p) check_everywhere(all, count, &made, ids, dims[k] == 100 || dim == 256 ? N : 20, float_dtypes[f], &options[p]);
       table_free(made);
     }
   contexts_free(all, count);
@@ -152,16 +154,17 @@ static void tables_at_any_address_are_read(void **state) {
   (void)state;
   const int32_t ids[] = {4, 0, 2};
   for (int d = 0; d < COUNT(stored_dtypes); ++d) {
-    test_table made = table_new(ctx, stored_dtypes[d], 5, 33, 0, 5);
+    const int64_t dim = whole_dim(stored_dtypes[d], 33);
+    test_table made = table_new(ctx, stored_dtypes[d], 5, dim, 0, 5);
     int64_t bytes = embed_table_row_bytes(made.t);
     unsigned char *odd = malloc((size_t)(5 * (bytes + 1) + 1));
     for (int64_t r = 0; r < 5; ++r) memcpy(odd + 1 + r * (bytes + 1), made.memory.at + r * bytes, (size_t)bytes);
     embed_table *t = NULL;
     embed_table_options o = {.size = sizeof o, .dtype = stored_dtypes[d], .row_bytes = bytes + 1};
-    OK(embed_table_borrow(ctx, odd + 1, 5, 33, &o, NULL, NULL, &t));
-    unsigned char out[3 * 33 * 4 + 1];
+    OK(embed_table_borrow(ctx, odd + 1, 5, dim, &o, NULL, NULL, &t));
+    unsigned char out[3 * 256 * 4 + 1];
     OK(embed_lookup(ctx, t, ids, 3, out + 1, EMBED_F32, 0, NULL));
-    for (int i = 0; i < 3; ++i) assert_same_bits(out + 1 + i * 33 * 4, made.decoded + ids[i] * 33, 33 * 4);
+    for (int i = 0; i < 3; ++i) assert_same_bits(out + 1 + i * dim * 4, made.decoded + ids[i] * dim, (size_t)dim * 4);
     embed_table_release(t);
     free(odd);
     table_free(made);

@@ -37,6 +37,7 @@ static void releasing_nothing_does_nothing(void **state) {
   embed_table_changed(NULL);
   embed_head_release(NULL);
   embed_file_release(NULL);
+  embed_writer_release(NULL);
   assert_null(embed_pool_retain(NULL));
   assert_null(embed_table_retain(NULL));
   assert_null(embed_head_retain(NULL));
@@ -85,6 +86,7 @@ static void making_into_nothing_is_refused(void **state) {
   REFUSED(embed_head_create(c, w.table, NULL, NULL, NULL));
   REFUSED(embed_file_open(c, w.path, NULL, NULL));
   REFUSED(embed_file_table(c, w.file, -1, NULL));
+  REFUSED(embed_writer_create(c, w.path, NULL, NULL));
   REFUSED(embed_file_head(c, w.file, NULL, NULL, NULL));
 }
 
@@ -144,6 +146,30 @@ static void a_missing_handle_is_refused_and_named(void **state) {
   REFUSED(embed_file_metadata(c, NULL, 0, &key, &value, &n));
 }
 
+static void a_writer_without_its_parts_is_refused(void **state) {
+  (void)state;
+  embed_context *c = w.ctx;
+  embed_writer *writer = (embed_writer *)(uintptr_t)8;
+  REFUSED(embed_writer_create(c, NULL, NULL, &writer));
+  assert_null(writer);
+  REFUSED(embed_writer_table(c, NULL, "t", w.table, NULL));
+  REFUSED(embed_writer_alias(c, NULL, "a", "t"));
+  REFUSED(embed_writer_tokens(c, NULL, w.file));
+  REFUSED(embed_writer_token(c, NULL, 0, "a", 1));
+  REFUSED(embed_writer_metadata(c, NULL, "k", "v", 1));
+  REFUSED(embed_writer_commit(c, NULL));
+  OK(embed_writer_create(c, w.path, NULL, &writer));
+  REFUSED(embed_writer_table(c, writer, NULL, w.table, NULL));
+  REFUSED(embed_writer_table(c, writer, "t", NULL, NULL));
+  REFUSED(embed_writer_alias(c, writer, NULL, "t"));
+  REFUSED(embed_writer_alias(c, writer, "a", NULL));
+  REFUSED(embed_writer_tokens(c, writer, NULL));
+  REFUSED(embed_writer_token(c, writer, 0, NULL, 1));
+  REFUSED(embed_writer_metadata(c, writer, NULL, "v", 1));
+  REFUSED(embed_writer_metadata(c, writer, "k", NULL, 1));
+  embed_writer_release(writer);
+}
+
 static void a_missing_buffer_is_refused(void **state) {
   (void)state;
   embed_context *c = w.ctx;
@@ -175,6 +201,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(without_a_context_every_call_is_refused), cmocka_unit_test(releasing_nothing_does_nothing),
     cmocka_unit_test(asking_nothing_gives_the_neutral_value),  cmocka_unit_test(making_into_nothing_is_refused),
     cmocka_unit_test(a_missing_handle_is_refused_and_named),   cmocka_unit_test(a_missing_buffer_is_refused),
+    cmocka_unit_test(a_writer_without_its_parts_is_refused),
 };
 
 int main(int argc, char **argv) {

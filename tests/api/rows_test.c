@@ -20,9 +20,10 @@ static void get_gives_the_decoded_row_rounded_once(void **state) {
   (void)state;
   embed_context *contexts[CONTEXTS];
   int count = contexts_new(contexts);
-  enum { ROWS = 6, DIM = 37 };
+  enum { ROWS = 6 };
   const int64_t ids[] = {5, 0, 0, 3};
   for (int d = 0; d < COUNT(stored_dtypes); ++d) {
+    const int64_t DIM = whole_dim(stored_dtypes[d], 37);
     test_table made = table_new(ctx, stored_dtypes[d], ROWS, DIM, 1, 11);
     for (int f = 0; f < COUNT(float_dtypes); ++f) {
       for (int c = 0; c < count; ++c) {
@@ -42,12 +43,33 @@ static void get_gives_the_decoded_row_rounded_once(void **state) {
   contexts_free(contexts, count);
 }
 
+/* How far a value of [-1, 1) may come back from what was set. */
+static double step_of(embed_dtype t) {
+  switch (t) {
+    case EMBED_I8_ROW:
+    case EMBED_U8_ROW:
+    case EMBED_Q8_0: return 1.0 / 126;
+    case EMBED_Q6_K: return 0.05;
+    case EMBED_Q5_0:
+    case EMBED_Q5_1:
+    case EMBED_Q5_K: return 0.08;
+    case EMBED_I4_GROUP:
+    case EMBED_Q4_0:
+    case EMBED_Q4_1: return 0.14;
+    case EMBED_Q4_K: return 0.17;
+    case EMBED_Q3_K: return 0.4;
+    case EMBED_Q2_K: return 0.9;
+    default: return 0;
+  }
+}
+
 static void set_then_get_gives_the_rows_back(void **state) {
   (void)state;
-  enum { ROWS = 5, DIM = 33 };
+  enum { ROWS = 5 };
   const int64_t ids[] = {4, 1, 2};
   uint64_t random = 77;
   for (int d = 0; d < COUNT(stored_dtypes); ++d) {
+    const int64_t DIM = whole_dim(stored_dtypes[d], 33);
     for (int f = 0; f < COUNT(float_dtypes); ++f) {
       int64_t size = size_of(float_dtypes[f]), ld = DIM + 2, bytes = embed_row_bytes(stored_dtypes[d], DIM, 0);
       embed_table_options o = {.size = sizeof o, .dtype = stored_dtypes[d], .row_bytes = bytes + 7};
@@ -76,9 +98,9 @@ static void set_then_get_gives_the_rows_back(void **state) {
       embed_table *t;
       OK(embed_table_borrow(ctx, memory.at, ROWS, DIM, &o, NULL, NULL, &t));
       OK(embed_table_set_rows(ctx, t, ids, 3, src.at, float_dtypes[f], ld, NULL));
-      float back[3][DIM];
-      OK(embed_table_get_rows(ctx, t, ids, 3, back, EMBED_F32, 0));
-      double step = stored_dtypes[d] == EMBED_I8_ROW || stored_dtypes[d] == EMBED_U8_ROW ? 1.0 / 126 : stored_dtypes[d] == EMBED_I4_GROUP ? 0.14 : 0;
+      float back[3][256];
+      OK(embed_table_get_rows(ctx, t, ids, 3, back, EMBED_F32, 256));
+      double step = step_of(stored_dtypes[d]);
       for (int i = 0; i < 3; ++i) {
         for (int j = 0; j < DIM; ++j) {
           float want = value_at(src.at, float_dtypes[f], i * ld + j);
@@ -100,17 +122,18 @@ static void set_then_get_gives_the_rows_back(void **state) {
 static void the_last_of_equal_ids_wins(void **state) {
   (void)state;
   const int64_t ids[] = {1, 0, 1, 1};
-  const float src[4] = {10, 20, 30, 40};
   for (int d = 0; d < COUNT(stored_dtypes); ++d) {
     embed_table_options o = {.size = sizeof o, .dtype = stored_dtypes[d]};
     embed_table *t;
-    float back[2];
-    const int64_t both[] = {0, 1};
-    OK(embed_table_create(ctx, 2, 1, &o, &t));
-    OK(embed_table_set_rows(ctx, t, ids, 4, src, EMBED_F32, 0, NULL));
-    OK(embed_table_get_rows(ctx, t, both, 2, back, EMBED_F32, 0));
-    assert_exactly(back[0], 20);
-    assert_exactly(back[1], 40);
+    float src[4][256], back[2][256];
+    const int64_t both[] = {0, 1}, dim = whole_dim(stored_dtypes[d], 1);
+    for (int i = 0; i < 4; ++i) /* of one column, or a single value among zeros that every form meets */
+      for (int j = 0; j < 256; ++j) src[i][j] = j == 0 ? -32 * (float)(1 + i) : 0;
+    OK(embed_table_create(ctx, 2, dim, &o, &t));
+    OK(embed_table_set_rows(ctx, t, ids, 4, src, EMBED_F32, 256, NULL));
+    OK(embed_table_get_rows(ctx, t, both, 2, back, EMBED_F32, 256));
+    assert_near(back[0][0], -64, 0.1f);
+    assert_near(back[1][0], -128, 0.2f);
     embed_table_release(t);
   }
 }
@@ -149,24 +172,25 @@ static void rows_that_cannot_be_stored_leave_the_table_as_it_was(void **state) {
   for (int d = 0; d < COUNT(stored_dtypes); ++d) {
     embed_table_options o = {.size = sizeof o, .dtype = stored_dtypes[d]};
     embed_table *t;
-    OK(embed_table_create(ctx, 3, 40, &o, &t));
+    const int64_t dim = whole_dim(stored_dtypes[d], 40);
+    OK(embed_table_create(ctx, 3, dim, &o, &t));
     int64_t bytes = 3 * embed_table_row_bytes(t);
     memset(embed_table_mutable_data(t), 0x3C, (size_t)bytes);
     for (int b = 0; b < COUNT(bad); ++b) {
-      float src[3][40];
-      for (int i = 0; i < 120; ++i) src[i / 40][i % 40] = 1;
-      src[1][39] = bad[b];
-      embed_status status = embed_table_set_rows(ctx, t, ids, 3, src, EMBED_F32, 0, NULL);
-      if (stored_dtypes[d] == EMBED_I8_ROW || stored_dtypes[d] == EMBED_U8_ROW || stored_dtypes[d] == EMBED_I4_GROUP) {
+      float src[3][256];
+      for (int i = 0; i < 3 * 256; ++i) src[i / 256][i % 256] = 1;
+      src[1][dim - 1] = bad[b];
+      embed_status status = embed_table_set_rows(ctx, t, ids, 3, src, EMBED_F32, 256, NULL);
+      if (step_of(stored_dtypes[d]) > 0) {
         assert_int_equal(status, EMBED_E_NONFINITE);
         assert_int_equal(embed_error_at(ctx), 1); /* position in src */
         assert_true(test_all_bytes(embed_table_data(t), (size_t)bytes, 0x3C));
       } else {
         assert_int_equal(status, EMBED_OK); /* floats hold them */
-        float back[40];
+        float back[256];
         const int64_t two = 2;
         OK(embed_table_get_rows(ctx, t, &two, 1, back, EMBED_F32, 0));
-        assert_true(isnan(bad[b]) ? isnan(back[39]) : back[39] == bad[b]);
+        assert_true(isnan(bad[b]) ? isnan(back[dim - 1]) : back[dim - 1] == bad[b]);
       }
     }
     embed_table_release(t);
@@ -263,6 +287,26 @@ static void stochastic_rounding_is_reproducible_and_right_in_the_mean(void **sta
   free(back);
 }
 
+static void blocks_have_no_stochastic_rounding(void **state) {
+  (void)state;
+  embed_rows_options noisy = {.size = sizeof noisy, .flags = EMBED_ROWS_STOCHASTIC};
+  const int64_t id = 0;
+  float src[256] = {1};
+  for (int d = 0; d < COUNT(stored_dtypes); ++d) {
+    bool block = stored_dtypes[d] >= 64;
+    const int64_t dim = whole_dim(stored_dtypes[d], 256);
+    embed_table_options o = {.size = sizeof o, .dtype = stored_dtypes[d]};
+    embed_table *t;
+    OK(embed_table_create(ctx, 1, dim, &o, &t));
+    assert_int_equal(embed_table_set_rows(ctx, t, &id, 1, src, EMBED_F32, 0, &noisy), block ? EMBED_E_UNSUPPORTED : EMBED_OK);
+    if (block) {
+      assert_says(ctx, embed_dtype_name(stored_dtypes[d]));
+      assert_true(test_all_bytes(embed_table_data(t), (size_t)embed_table_row_bytes(t), 0));
+    }
+    embed_table_release(t);
+  }
+}
+
 static void a_warm_get_and_set_allocate_nothing(void **state) {
   (void)state;
   counting c;
@@ -295,6 +339,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(buffers_that_break_their_contract_are_refused),
     cmocka_unit_test(with_a_count_of_0_no_pointer_is_followed),
     cmocka_unit_test(stochastic_rounding_is_reproducible_and_right_in_the_mean),
+    cmocka_unit_test(blocks_have_no_stochastic_rounding),
     cmocka_unit_test(a_warm_get_and_set_allocate_nothing),
 };
 

@@ -23,21 +23,22 @@ static void a_made_table_is_zeroed_and_describes_itself(void **state) {
   for (int d = 0; d < COUNT(stored_dtypes); ++d) {
     embed_table_options o = {.size = sizeof o, .dtype = stored_dtypes[d], .vocab = 5};
     embed_table *t;
-    OK(embed_table_create(ctx, 7, 70, &o, &t));
-    int64_t bytes = embed_row_bytes(stored_dtypes[d], 70, 0);
+    const int64_t dim = whole_dim(stored_dtypes[d], 70);
+    OK(embed_table_create(ctx, 7, dim, &o, &t));
+    int64_t bytes = embed_row_bytes(stored_dtypes[d], dim, 0);
     assert_int_equal(embed_table_rows(t), 7);
     assert_int_equal(embed_table_vocab(t), 5);
-    assert_int_equal(embed_table_dim(t), 70);
+    assert_int_equal(embed_table_dim(t), dim);
     assert_int_equal(embed_table_row_bytes(t), bytes);
     assert_int_equal(embed_table_dtype(t), stored_dtypes[d]);
     assert_ptr_equal(embed_table_data(t), embed_table_mutable_data(t));
     assert_int_equal((uintptr_t)embed_table_data(t) % 64, 0);
     assert_true(test_all_bytes(embed_table_data(t), (size_t)(7 * bytes), 0));
-    float row[70];
+    float row[256];
     const int64_t id = 6;
     memset(row, 0xFF, sizeof row);
     OK(embed_table_get_rows(ctx, t, &id, 1, row, EMBED_F32, 0));
-    for (int j = 0; j < 70; ++j) assert_exactly(row[j], 0);
+    for (int64_t j = 0; j < dim; ++j) assert_exactly(row[j], 0);
     embed_table_release(t);
   }
 }
@@ -83,6 +84,10 @@ static void shapes_and_options_that_make_no_table_allocate_nothing(void **state)
       {4, 4, {.dtype = EMBED_F8_E4M3}, EMBED_E_UNSUPPORTED, "4"},
       {4, 4, {.dtype = EMBED_I4_GROUP, .group = 16}, EMBED_E_OPTION, "group is 16"},
       {4, 4, {.flags = 4}, EMBED_E_OPTION, "0x4"},
+      {4, 4544, {.dtype = EMBED_Q4_K}, EMBED_E_UNSUPPORTED, "q4_K needs a dim that is a multiple of 256, not 4544"}, /* QU-01 */
+      {4, 33, {.dtype = EMBED_Q8_0}, EMBED_E_UNSUPPORTED, "q8_0 needs a dim that is a multiple of 32, not 33"},
+      {4, 1, {.dtype = EMBED_Q5_1, .group = 64}, EMBED_E_UNSUPPORTED, "q5_1 needs a dim that is a multiple of 32, not 1"},
+      {(int64_t)1 << 40, (int64_t)1 << 30, {.dtype = EMBED_Q2_K}, EMBED_E_OVERFLOW, "1099511627776"},
   };
   counting c;
   counting_start(&c);
@@ -187,7 +192,7 @@ static void empty_tables_are_tables(void **state) {
     for (int i = 0; i < COUNT(dims); ++i) { /* no rows: no memory of their size is asked for */
       embed_table_options o = {.size = sizeof o, .dtype = stored_dtypes[d]}, to = {.size = sizeof to, .dtype = EMBED_BF16};
       embed_table *t, *copy;
-      OK(embed_table_create(ctx, 0, dims[i], &o, &t));
+      OK(embed_table_create(ctx, 0, whole_dim(stored_dtypes[d], dims[i]), &o, &t));
       assert_int_equal(embed_table_rows(t), 0);
       assert_int_equal(embed_table_vocab(t), 0);
       OK(embed_table_init(ctx, t, NULL));
@@ -218,10 +223,12 @@ static void huge_pages_start_at_a_huge_page(void **state) {
 /* Converted = each row read as floats and stored as the new form. */
 static void converting_is_decoding_and_encoding_each_row(void **state) {
   (void)state;
-  enum { ROWS = 11, DIM = 69 };
-  for (int from = 0; from < COUNT(stored_dtypes); ++from) {
+  enum { ROWS = 11 };
+  for (int pair = 0; pair < COUNT(stored_dtypes) * COUNT(stored_dtypes); ++pair) {
+    int from = pair / COUNT(stored_dtypes), to = pair % COUNT(stored_dtypes);
+    const int64_t DIM = whole_dim(stored_dtypes[from], whole_dim(stored_dtypes[to], 69));
     test_table source = table_new(ctx, stored_dtypes[from], ROWS, DIM, 5, 3);
-    for (int to = 0; to < COUNT(stored_dtypes); ++to) {
+    {
       int64_t bytes = embed_row_bytes(stored_dtypes[to], DIM, 0);
       embed_table_options o = {.size = sizeof o, .dtype = stored_dtypes[to], .row_bytes = bytes + 3, .vocab = 9};
       embed_table_options dense = {.size = sizeof dense, .dtype = stored_dtypes[to]};
@@ -244,6 +251,31 @@ static void converting_is_decoding_and_encoding_each_row(void **state) {
       embed_table_release(by_hand);
     }
     table_free(source);
+  }
+}
+
+/* QU-01, QU-08: no other dtype in the place of one whose blocks do not fit; the group option is of no concern to blocks. */
+static void blocks_are_whole(void **state) {
+  (void)state;
+  for (int d = 0; d < COUNT(stored_dtypes); ++d) {
+    if (stored_dtypes[d] < 64) continue;
+    const int64_t block = whole_dim(stored_dtypes[d], 1), dim = 256 * 3, ids[] = {0, 1};
+    embed_table_options o = {.size = sizeof o, .dtype = stored_dtypes[d], .group = 64};
+    static float rows[2][256 * 3], back[2][256 * 3];
+    uint64_t seed = 5;
+    for (int64_t j = 0; j < dim; ++j) rows[0][j] = rows[1][j] = test_uniform(&seed);
+    embed_table *f = view_floats(ctx, rows[0], 2, dim), *odd = view_floats(ctx, rows[0], 1, dim - 1), *t, *none = (embed_table *)(uintptr_t)8;
+    OK(embed_table_convert(ctx, f, &o, &t));
+    assert_int_equal(embed_table_row_bytes(t), dim / block * embed_row_bytes(stored_dtypes[d], block, 0));
+    OK(embed_table_get_rows(ctx, t, ids, 2, back, EMBED_F32, 0));
+    assert_same_bits(back[0], back[1], sizeof back[0]);
+    assert_int_equal(embed_table_convert(ctx, odd, &o, &none), EMBED_E_UNSUPPORTED);
+    assert_null(none);
+    assert_says(ctx, embed_dtype_name(stored_dtypes[d]));
+    assert_says(ctx, "not 767");
+    embed_table_release(t);
+    embed_table_release(odd);
+    embed_table_release(f);
   }
 }
 
@@ -271,7 +303,7 @@ static void converting_keeps_what_is_not_said(void **state) {
 static void a_row_that_cannot_be_stored_is_named(void **state) {
   (void)state;
   enum { ROWS = 5000, DIM = 64 };
-  static const embed_dtype scaled[] = {EMBED_I8_ROW, EMBED_U8_ROW, EMBED_I4_GROUP};
+  static const embed_dtype scaled[] = {EMBED_I8_ROW, EMBED_U8_ROW, EMBED_I4_GROUP, EMBED_Q8_0, EMBED_Q4_1};
   float *w = malloc((size_t)ROWS * DIM * sizeof *w);
   for (int i = 0; i < ROWS * DIM; ++i) w[i] = 1;
   w[4321 * DIM + 5] = NAN;
@@ -285,7 +317,7 @@ static void a_row_that_cannot_be_stored_is_named(void **state) {
     embed_context *counted = counting_context(&c, pool);
     embed_table *t;
     OK(embed_table_view(counted, w, ROWS, DIM, NULL, NULL, NULL, &t));
-    for (int d = 0; d < 3; ++d) {
+    for (int d = 0; d < COUNT(scaled); ++d) {
       embed_table_options o = {.size = sizeof o, .dtype = scaled[d]};
       embed_table *out = (embed_table *)(uintptr_t)8;
       assert_int_equal(embed_table_convert(counted, t, &o, &out), EMBED_E_NONFINITE);
@@ -380,6 +412,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(empty_tables_are_tables),
     cmocka_unit_test(huge_pages_start_at_a_huge_page),
     cmocka_unit_test(converting_is_decoding_and_encoding_each_row),
+    cmocka_unit_test(blocks_are_whole),
     cmocka_unit_test(converting_keeps_what_is_not_said),
     cmocka_unit_test(a_row_that_cannot_be_stored_is_named),
     cmocka_unit_test(a_conversion_can_be_watched_and_stopped),

@@ -96,17 +96,16 @@ static void what_is_no_model_is_called_by_its_name(void **state) {
                {"x", "version https://git-lfs.github.com/spec/v1\noid sha256:00\n", 56, "Git LFS pointer"},
                {"x", "<!DOCTYPE html>\n<p>404", 22, "HTML"},
                {"x", "\n  <Html lang=en>", 17, "HTML"},
-               {"x", "<<<<<<< HEAD\nthe 1 2 3\n", 23, "no format recognises it (formats tried: npy, word2vec)"},
                {"x", "\0", 1, "no format"},
                {"x", "<", 1, "no format"},
                {"x", " ", 1, "no format"},
-               {"x.npy", "rubbish", 7, "its name says npy, its first bytes do not (formats tried: npy, word2vec)"},
+               {"x.npy", "rubbish", 7, "its name says npy, by its first bytes it is not npy (formats tried: "},
                {"x.NPY", "rubbish", 7, "its name says npy"},
                {"x.bin", "rubbish", 7, "its name says word2vec"}};
   embed_context *ctx = new_context(NULL);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     refused(ctx, write_file(cases[i].name, cases[i].bytes, cases[i].count), NULL, EMBED_E_FORMAT, 0, cases[i].says);
-    assert_non_null(strstr(embed_error_text(ctx), "npy, word2vec"));
+    if (!strstr(embed_error_text(ctx), "npy, word2vec")) fail_msg("%s", embed_error_text(ctx));
     unlink(path_of(cases[i].name));
   }
   embed_context_release(ctx);
@@ -128,7 +127,7 @@ static void a_format_can_be_asked_for(void **state) {
     o.format = unknown[i];
     assert_int_equal(embed_file_open(ctx, path_of("asked"), &o, &f), EMBED_E_NOT_FOUND);
     assert_null(f);
-    assert_non_null(strstr(embed_error_text(ctx), "npy, word2vec"));
+    if (!strstr(embed_error_text(ctx), "npy, word2vec")) fail_msg("%s", embed_error_text(ctx));
   }
   unlink(path_of("asked"));
   embed_context_release(ctx);

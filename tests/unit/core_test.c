@@ -237,7 +237,14 @@ static void rows_have_the_bytes_of_their_layout(void **state) {
       {EMBED_F64, (int64_t)1 << 60, 0, EMBED_E_OVERFLOW},
       {EMBED_I8_ROW, INT64_MAX, 0, EMBED_E_OVERFLOW},
       {EMBED_F8_E4M3, 32, 0, EMBED_E_UNSUPPORTED},
-      {EMBED_Q6_K, 256, 0, EMBED_E_UNSUPPORTED},
+      {EMBED_F8_E5M2, 32, 0, EMBED_E_UNSUPPORTED},
+      {EMBED_Q8_0, 4096, 0, 4352},
+      {EMBED_Q5_0, 32, 128, 22},
+      {EMBED_Q6_K, 512, 0, 420},
+      {EMBED_Q4_0, 33, 0, EMBED_E_UNSUPPORTED},
+      {EMBED_Q4_K, 4544, 0, EMBED_E_UNSUPPORTED},
+      {EMBED_Q4_K, 128, 0, EMBED_E_UNSUPPORTED},
+      {EMBED_Q8_0, INT64_MAX / 32 * 32, 0, EMBED_E_OVERFLOW},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) assert_int_equal(embed_row_bytes(rows[i].dtype, rows[i].dim, rows[i].group), rows[i].bytes);
 }

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Decimal numbers in text, as floats. The same in every locale of the host, and correctly rounded: of all floats the
+ * nearest, ties to even. */
+#ifndef EMBED__FLOATS_H
+#define EMBED__FLOATS_H
+
+#include <stdint.h>
+
+/* Reads the number that begins at `at` and returns where it ends, NULL = none begins there; no byte at `end` or behind is
+ * read. What strtof reads in the C locale (an optional sign, digits with or without a point, an exponent; inf, infinity,
+ * nan in any case), but no blanks before it, no hexadecimal digits and no nan(...). Past the largest float: infinite. */
+const unsigned char *embed__read_float(const unsigned char *at, const unsigned char *end, float *out);
+
+/* Reads n numbers, exactly one blank before each, and returns where the last ends. NULL: it is not so, or one of them is
+ * infinite (as a word, or by its size: embed__read_float and its first byte tell); some of out may be written then. */
+const unsigned char *embed__read_floats(const unsigned char *at, const unsigned char *end, int64_t n, float *out);
+
+#endif
