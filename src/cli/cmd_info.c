@@ -13,9 +13,34 @@ typedef struct facts {
   embed_tensor_info table, head;                      /* size 0 = the file has none */
   embed_tensor_info others[EMBED_ROLE_NORM_BIAS + 1]; /* by role: what stands beside them */
   int tied;
-  int64_t table_bytes;
+  const char *dtype; /* of the table; its own word where no table can be made of it */
+  int64_t rows, vocab, dim, bytes;
   embed_conventions conventions;
 } facts;
+
+/* A tensor of a type that no table has is still described: its shape is known. */
+static void learn_shape(facts *f) {
+  const embed_tensor_info *t = &f->table;
+  f->dtype = t->stored;
+  f->rows = f->vocab = t->rank == 1 ? 1 : t->shape[0];
+  f->dim = t->rank == 1 ? t->shape[0] : 1;
+  for (int32_t i = 1; i < t->rank; ++i) f->dim *= t->shape[i]; /* the library proved that the product fits */
+  f->bytes = t->bytes;
+}
+
+static int learn_table(cli_session *s, facts *f) {
+  if (f->table.dtype == EMBED_DTYPE_NONE) {
+    learn_shape(f);
+    return CLI_DONE;
+  }
+  if (cli_session_table(s)) return CLI_FAILED;
+  f->dtype = embed_dtype_name(embed_table_dtype(s->table));
+  f->rows = embed_table_rows(s->table);
+  f->vocab = embed_table_vocab(s->table);
+  f->dim = embed_table_dim(s->table);
+  if (__builtin_mul_overflow(f->rows, embed_table_row_bytes(s->table), &f->bytes)) return cli_fail(s->path, "the table's bytes cannot be counted");
+  return CLI_DONE;
+}
 
 static int learn(cli_session *s, facts *f) {
   int64_t table = -1, head = -1;
@@ -26,9 +51,7 @@ static int learn(cli_session *s, facts *f) {
   if (table >= 0) {
     f->table.size = sizeof f->table;
     if (embed_file_tensor(s->ctx, s->file, table, &f->table) != EMBED_OK) return cli_library_fail(s);
-    if (cli_session_table(s)) return CLI_FAILED;
-    if (__builtin_mul_overflow(embed_table_rows(s->table), embed_table_row_bytes(s->table), &f->table_bytes))
-      return cli_fail(s->path, "the table's bytes cannot be counted");
+    if (learn_table(s, f)) return CLI_FAILED;
   }
   if (head >= 0) {
     f->head.size = sizeof f->head;
@@ -60,18 +83,18 @@ static void notes_json(cli_json *j, const char *notes) {
   cli_json_close(j, ']');
 }
 
-static void table_json(cli_json *j, const cli_session *s, const facts *f) {
+static void table_json(cli_json *j, const facts *f) {
   if (!f->table.size) {
     cli_json_null(j);
     return;
   }
   cli_json_open(j, '{');
   cli_json_key(j, "name"), cli_json_text(j, f->table.name);
-  cli_json_key(j, "dtype"), cli_json_text(j, embed_dtype_name(embed_table_dtype(s->table)));
-  cli_json_key(j, "rows"), cli_json_integer(j, embed_table_rows(s->table));
-  cli_json_key(j, "vocab"), cli_json_integer(j, embed_table_vocab(s->table));
-  cli_json_key(j, "dim"), cli_json_integer(j, embed_table_dim(s->table));
-  cli_json_key(j, "bytes"), cli_json_integer(j, f->table_bytes);
+  cli_json_key(j, "dtype"), cli_json_text(j, f->dtype);
+  cli_json_key(j, "rows"), cli_json_integer(j, f->rows);
+  cli_json_key(j, "vocab"), cli_json_integer(j, f->vocab);
+  cli_json_key(j, "dim"), cli_json_integer(j, f->dim);
+  cli_json_key(j, "bytes"), cli_json_integer(j, f->bytes);
   cli_json_close(j, '}');
 }
 
@@ -92,7 +115,7 @@ static void print_json(const cli_session *s, const facts *f) {
   cli_json_open(&j, '{');
   cli_json_key(&j, "format"), cli_json_text(&j, embed_file_format(s->file));
   cli_json_key(&j, "tensors"), cli_json_integer(&j, embed_file_count(s->file));
-  cli_json_key(&j, "table"), table_json(&j, s, f);
+  cli_json_key(&j, "table"), table_json(&j, f);
   cli_json_key(&j, "head"), head_json(&j, f);
   cli_json_key(&j, "notes"), notes_json(&j, embed_file_notes(s->file));
   cli_json_close(&j, '}');
@@ -126,10 +149,9 @@ static void print_others(const facts *f) {
 }
 
 /* Why a table of 32064 rows has 32000 ids. */
-static void print_padding(const embed_table *t) {
-  int64_t rows = embed_table_rows(t), vocab = embed_table_vocab(t);
-  if (vocab < rows)
-    printf("%-9srows %" PRId64 " to %" PRId64 " are no ids: lookups refuse them, heads and neighbours leave them out\n", "padding", vocab, rows - 1);
+static void print_padding(const facts *f) {
+  if (f->vocab < f->rows)
+    printf("%-9srows %" PRId64 " to %" PRId64 " are no ids: lookups refuse them, heads and neighbours leave them out\n", "padding", f->vocab, f->rows - 1);
 }
 
 static void print_scales(const embed_conventions *c) {
@@ -145,9 +167,9 @@ static void print_facts(const cli_session *s, const facts *f) {
   printf("%-9s%" PRId64 "\n", "tensors", embed_file_count(s->file));
   if (f->table.size) {
     line("table", f->table.name);
-    printf("  %s  %" PRId64 " rows x %" PRId64, embed_dtype_name(embed_table_dtype(s->table)), embed_table_rows(s->table), embed_table_dim(s->table));
-    if (embed_table_vocab(s->table) != embed_table_rows(s->table)) printf(", %" PRId64 " of them valid ids", embed_table_vocab(s->table));
-    printf("  %" PRId64 " bytes\n", f->table_bytes);
+    printf("  %s  %" PRId64 " rows x %" PRId64, f->dtype, f->rows, f->dim);
+    if (f->vocab != f->rows) printf(", %" PRId64 " of them valid ids", f->vocab);
+    printf("  %" PRId64 " bytes%s\n", f->bytes, f->table.dtype == EMBED_DTYPE_NONE ? ", a type that no table has here" : "");
   } else {
     line("table", "none"), putchar('\n');
   }
@@ -155,7 +177,7 @@ static void print_facts(const cli_session *s, const facts *f) {
   if (f->head.size) printf("  %s  %s", dtype_name(&f->head), f->tied ? "tied: the table itself" : "untied");
   putchar('\n');
   print_others(f);
-  if (f->table.size) print_padding(s->table);
+  if (f->table.size) print_padding(f);
   print_scales(&f->conventions);
   const char *label = "notes";
   for (const char *notes = embed_file_notes(s->file); *notes; label = "") {

@@ -14,3 +14,9 @@ done_by neighbors table.npy '#54' -k 1 --json
 holds '[{"id":0,"token":null,"score":0.70'
 done_by verify table.npy
 refused 1 'table.npy: ' neighbors table.npy king
+
+# An array of integers is no table, but what it is can be said.
+{ printf '\223NUMPY\001\000\066\000%-53s\n' "{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3), }" | head -c 10 && printf '%-53s\n' "{'descr':'<i4','fortran_order':False,'shape':(2,3)}" && printf '%024d' 0; } >ints.npy
+done_by info ints.npy --json
+holds '"table":{"name":"array","dtype":"<i4","rows":2,"vocab":2,"dim":3,"bytes":24}'
+refused 1 'ints.npy: ' lookup ints.npy --ids 0
