@@ -278,9 +278,12 @@ embed_status embed_writer_metadata(embed_context *ctx, embed_writer *w, const ch
 }
 
 const char *embed__written_token(const embed_writer *w, int64_t id, int64_t *bytes) {
+  *bytes = -1;
+  if (id >= w->spans.count) return NULL;
   const embed__token_span *span = (const embed__token_span *)w->spans.items + id;
-  *bytes = id < w->spans.count ? span->bytes : -1;
-  return *bytes < 0 ? NULL : (const char *)w->text.items + span->begin;
+  *bytes = span->bytes;
+  if (span->bytes < 0) return NULL;
+  return span->bytes == 0 ? "" : (const char *)w->text.items + span->begin; /* without any bytes there may be no room yet */
 }
 
 /* Room for `more` bytes of text. */

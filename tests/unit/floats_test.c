@@ -89,7 +89,8 @@ static void random_decimals_read_exactly(void **state) {
       if (d == point) text[n++] = '.';
       text[n++] = (char)('0' + (test_random(&seed) >> 32) % (i % 4 ? 10 : 2)); /* every fourth: many zeros */
     }
-    snprintf(text + n, sizeof text - n, test_random(&seed) >> 63 ? "e%d" : "", (int)(test_random(&seed) >> 32) % 60 - 30 - digits * (i % 2));
+    text[n] = '\0';
+    if (test_random(&seed) >> 63) snprintf(text + n, sizeof text - n, "e%d", (int)(test_random(&seed) >> 32) % 60 - 30 - digits * (i % 2));
     const unsigned char *at = (const unsigned char *)text;
     float got, want = strtof(text, NULL);
     if (embed__read_float(at, at + strlen(text), &got) != at + strlen(text) || bits_of(got) != bits_of(want))
