@@ -130,9 +130,3 @@ bool embed__apply_nan_policy(embed_nan_policy policy, float *z, int64_t n) {
   }
   return false;
 }
-
-void embed__note_row(_Atomic int64_t *least, int64_t row) {
-  int64_t known = atomic_load(least);
-  while (row < known && !atomic_compare_exchange_weak(least, &known, row)) {
-  }
-}

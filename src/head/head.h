@@ -29,7 +29,5 @@ embed_status embed__head_sweep(embed_context *ctx, const embed_head *h, const vo
 
 /* The NaN policy on some columns of a finished row: IGNORE turns NaN into -inf; ERROR answers true for a row with one. */
 bool embed__apply_nan_policy(embed_nan_policy policy, float *z, int64_t n);
-/* Keeps the least row that a policy refused; INT64_MAX = none. */
-void embed__note_row(_Atomic int64_t *least, int64_t row);
 
 #endif

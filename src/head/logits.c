@@ -5,6 +5,7 @@
 
 #include "core/checked.h"
 #include "core/error.h"
+#include "core/least.h"
 #include "head/head.h"
 #include "thread/run.h"
 
@@ -19,7 +20,7 @@ static void finish_tile(void *arg, const embed__tile *tile) {
   logits_job *job = arg;
   embed__finish_logits(job->head, tile->z, tile->ldz, tile->rows, tile->column, tile->columns);
   for (int64_t i = 0; i < tile->rows; ++i)
-    if (embed__apply_nan_policy(job->nan, tile->z + i * tile->ldz, tile->columns)) embed__note_row(&job->refused, job->first + tile->first + i);
+    if (embed__apply_nan_policy(job->nan, tile->z + i * tile->ldz, tile->columns)) embed__keep_least(&job->refused, job->first + tile->first + i);
 }
 
 static embed_status nan_error(embed_context *ctx, int64_t row) {
@@ -71,7 +72,7 @@ static void logits_of_ids(void *arg, int64_t task, int32_t worker) {
     embed__product(job->kernels, t, job->ids[j], 1, job->x, job->ldx, job->n, decoded, z, job->ldout);
     embed__finish_logits(job->head, z, job->ldout, job->n, job->ids[j], 1);
     for (int64_t i = 0; i < job->n; ++i)
-      if (embed__apply_nan_policy(job->nan, z + i * job->ldout, 1)) embed__note_row(&job->refused, i);
+      if (embed__apply_nan_policy(job->nan, z + i * job->ldout, 1)) embed__keep_least(&job->refused, i);
   }
 }
 

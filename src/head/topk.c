@@ -6,6 +6,7 @@
 
 #include "core/checked.h"
 #include "core/error.h"
+#include "core/least.h"
 #include "head/head.h"
 #include "sweep/logsumexp.h"
 #include "sweep/topk.h"
@@ -28,7 +29,7 @@ static void take_tile(void *arg, const embed__tile *tile) {
   for (int64_t i = 0; i < tile->rows; ++i) {
     float *z = tile->z + i * tile->ldz;
     int64_t row = tile->first + i;
-    if (embed__apply_nan_policy(job->nan, z, tile->columns)) embed__note_row(&job->refused, job->first + row);
+    if (embed__apply_nan_policy(job->nan, z, tile->columns)) embed__keep_least(&job->refused, job->first + row);
     embed__topk_offer(job->kernels, &job->heaps[(int64_t)tile->slot * job->chunk + row], z, tile->columns, (int32_t)tile->column, NULL, 0);
     if (job->states) job->states[row * job->blocks + tile->column / EMBED__BLOCK] = embed__logsumexp_of(job->kernels, z, tile->columns);
   }

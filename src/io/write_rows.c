@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "core/least.h"
 #include "core/checked.h"
 #include "io/file.h"
 #include "io/writer.h"
@@ -44,11 +45,7 @@ static void encode_rows(void *arg, int64_t task, int32_t worker) {
       memcpy(out, in, (size_t)to->packed_bytes);
     } else {
       from->codec->decode(job->kernels, in, row, from->dim, from->group, 1.0f);
-      if (!job->codec->encode(job->kernels, row, out, to->dim, to->group, NULL)) {
-        int64_t known = atomic_load(&job->refused);
-        while (job->first + r < known && !atomic_compare_exchange_weak(&job->refused, &known, job->first + r)) {
-        }
-      }
+      if (!job->codec->encode(job->kernels, row, out, to->dim, to->group, NULL)) embed__keep_least(&job->refused, job->first + r);
     }
     if (EMBED__BIG_ENDIAN_HOST) make_little_endian(out, to->dtype, to->dim);
     memset(out + to->packed_bytes, 0, (size_t)(to->row_bytes - to->packed_bytes));

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "core/least.h"
 #include "core/checked.h"
 #include "core/error.h"
 #include "roles/names.h"
@@ -22,11 +23,10 @@ typedef struct comparison {
 /* Pieces behind one that differs are not read: an untied head costs a page or two. */
 static void compare_piece(void *arg, int64_t task, int32_t worker) {
   comparison *c = arg;
-  int64_t known = atomic_load(&c->first), at = task * PIECE;
+  int64_t at = task * PIECE;
   (void)worker;
-  if (task >= known || !memcmp(c->a + at, c->b + at, (size_t)embed__min(PIECE, c->bytes - at))) return;
-  while (task < known && !atomic_compare_exchange_weak(&c->first, &known, task)) {
-  }
+  if (task >= atomic_load(&c->first) || !memcmp(c->a + at, c->b + at, (size_t)embed__min(PIECE, c->bytes - at))) return;
+  embed__keep_least(&c->first, task);
 }
 
 /* *first: the first byte that differs, -1 = none. */

@@ -6,6 +6,7 @@
 
 #include "core/checked.h"
 #include "core/error.h"
+#include "core/least.h"
 #include "core/options.h"
 #include "table/table.h"
 #include "thread/run.h"
@@ -13,13 +14,6 @@
 enum { TASK_BYTES = 256 << 10 }; /* of decoded rows per task: enough to be worth a thread's waking */
 
 static int64_t rows_per_task(int64_t dim) { return embed__max(1, TASK_BYTES / 4 / dim); }
-
-/* The least position that a task reported, INT64_MAX = none: the same for any number of threads. */
-static void report(_Atomic int64_t *least, int64_t position) {
-  int64_t known = atomic_load(least);
-  while (position < known && !atomic_compare_exchange_weak(least, &known, position)) {
-  }
-}
 
 static embed_status refuse_row(embed_context *ctx, const char *what, int64_t position, const embed_table *t) {
   return embed__fail(ctx, EMBED_E_NONFINITE, position, "%s %" PRId64 " cannot be stored as %s: a value is NaN, infinite or past the range of its scale", what,
@@ -48,7 +42,7 @@ static void convert_rows(void *arg, int64_t task, int32_t worker) {
       memcpy(out, embed__row(from, r), (size_t)from->packed_bytes);
     } else {
       from->codec->decode(job->kernels, embed__row(from, r), row, from->dim, from->group, 1.0f);
-      if (!to->codec->encode(job->kernels, row, out, to->dim, to->group, NULL)) report(&job->refused, r);
+      if (!to->codec->encode(job->kernels, row, out, to->dim, to->group, NULL)) embed__keep_least(&job->refused, r);
     }
     if (to->row_bytes > to->packed_bytes) memset(out + to->packed_bytes, 0, (size_t)(to->row_bytes - to->packed_bytes));
   }
