@@ -17,9 +17,9 @@ set(EMBED_SOURCES
   src/vocab/siphash.c src/vocab/stored.c src/vocab/tokens.c
   src/io/file.c src/io/format.c src/io/gguf.c src/io/map.c src/io/metadata.c src/io/npy.c src/io/json.c src/io/safetensors.c src/io/safetensors_index.c src/io/tensor.c src/io/text.c src/io/word2vec.c
   src/io/floats.c src/io/vectors_text.c src/io/word2vec_header.c
-  src/io/container.c src/io/crc32c.c src/io/safe_file.c src/io/write_embed.c src/io/write_npy.c src/io/write_rows.c
+  src/io/byte_order.c src/io/container.c src/io/crc32c.c src/io/safe_file.c src/io/write_embed.c src/io/write_npy.c src/io/write_rows.c
   src/io/write_safetensors.c src/io/write_word2vec.c src/io/writer.c
-  src/roles/conventions.c src/roles/head.c src/roles/names.c src/roles/notes.c src/roles/open.c src/roles/roles.c
+  src/roles/config.c src/roles/conventions.c src/roles/head.c src/roles/names.c src/roles/notes.c src/roles/open.c src/roles/roles.c
   src/roles/tie.c
 )
 foreach(level IN LISTS EMBED_LEVELS)

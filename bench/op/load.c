@@ -17,7 +17,8 @@ typedef struct load_job {
   char path[64];
   char *text; /* the file's bytes, in memory */
   size_t bytes, room;
-  float *peer_table; /* [rows, DIM] */
+  float *peer_table;      /* [rows, DIM] */
+  embed_context *context; /* of one thread or of all */
   embed_file *file;
 } load_job;
 
@@ -62,7 +63,7 @@ static void release(void *job) {
 
 static void load(void *job) {
   load_job *j = job;
-  op_note(j->o, j->outcome, embed_file_open(j->o->context, j->path, NULL, &j->file));
+  op_note(j->o, j->outcome, embed_file_open(j->context, j->path, NULL, &j->file));
 }
 
 /* Rows of this thread's share of the bytes; the row number is the token's. */
@@ -74,6 +75,8 @@ static void parse_rows(void *job, int thread, int threads) {
     for (int i = 0; i < DIM; ++i) row[i] = strtof(p, &p);
   }
 }
+
+static void parse_alone(void *job) { parse_rows(job, 0, 1); }
 
 static void read_rows(void *job) {
   load_job *j = job;
@@ -98,28 +101,36 @@ static void compare(load_job *j, size_t bytes) {
   embed_table *table = NULL;
   load(j);
   if (op_wrong(j->outcome)) return;
-  op_note(j->o, j->outcome, embed_file_table(j->o->context, j->file, -1, &table));
+  op_note(j->o, j->outcome, embed_file_table(j->context, j->file, -1, &table));
   if (!op_wrong(j->outcome) && memcmp(embed_table_data(table), j->peer_table, bytes))
     snprintf(j->outcome->text, sizeof j->outcome->text, "rows differ from the peer's");
   embed_table_release(table);
   release(j);
 }
 
-static void run(op *o, const op_line *line, bool text) {
+/* alone: the caller's thread does it all. */
+static void run(op *o, const op_line *line, bool text, bool alone) {
   op_outcome outcome = {0};
-  load_job j = {.o = o, .outcome = &outcome, .rows = line->n, .room = (size_t)line->n * (TOKEN + DIM * NUMBER) + 64};
+  load_job j = {.o = o, .context = o->context, .outcome = &outcome, .rows = line->n, .room = (size_t)line->n * (TOKEN + DIM * NUMBER) + 64};
   const size_t table_bytes = sizeof(float) * (size_t)line->n * DIM;
   char what[64];
-  snprintf(what, sizeof what, "load    %-5s %dx%d  %s", op_dtype_name(line->dtype), (int)line->n, DIM, text ? "word2vec text" : "word2vec binary");
-  op_result r = {.what = what, .unit = "GB/s", .limit_name = "that read and copy allow", .peer_name = text ? "strtof loop" : "getc and fread"};
+  snprintf(what, sizeof what, "load    %-5s %dx%d  %s%s", op_dtype_name(line->dtype), (int)line->n, DIM, text ? "word2vec text" : "word2vec binary",
+           alone ? ", 1 thread" : "");
+  op_result r = {.what = what,
+                 .unit = "GB/s",
+                 .limit_name = alone ? "that read and copy allow a thread" : "that read and copy allow",
+                 .peer_name = text ? "strtof loop" : "getc and fread"};
   j.text = bench_memory(j.room);
   j.peer_table = bench_memory(table_bytes);
+  if (alone) op_note(o, &outcome, embed_context_create(NULL, &j.context));
   if (j.text && j.peer_table) write_rows(&j, text);
   if (!j.text || !j.peer_table || !write_file(&j)) snprintf(outcome.text, sizeof outcome.text, "no memory or no file");
   if (!op_wrong(&outcome)) {
     bench_work works[2] = {{.call = load, .prepare = release, .job = &j}, {.job = &j}};
     bench_figure figures[2] = {0};
-    if (text)
+    if (text && alone)
+      works[1].call = parse_alone;
+    else if (text)
       works[1].loop = parse_rows;
     else
       works[1].call = read_rows;
@@ -128,16 +139,19 @@ static void run(op *o, const op_line *line, bool text) {
     r.ours = figures[0];
     r.peer = figures[1];
     r.figure = r.ours.seconds > 0 ? (double)j.bytes / r.ours.seconds / 1e9 : 0;
-    r.limit = op_moving_limit(o, r.ours.read, (double)j.bytes, (double)j.bytes, (double)table_bytes);
+    r.limit = op_moving_limit(o, r.ours.read, (double)j.bytes, (double)j.bytes, (double)table_bytes) / (alone ? bench_threads(o->bench) : 1);
     compare(&j, text ? table_bytes : table_bytes / 64);
   }
   if (*j.path) unlink(j.path);
+  if (alone) embed_context_release(j.context);
   bench_memory_release(j.text, j.room);
   bench_memory_release(j.peer_table, table_bytes);
   r.wrong = op_wrong(&outcome);
   op_report(o, line, &r);
 }
 
-void op_load_text(op *o, const op_line *line) { run(o, line, true); }
+void op_load_text(op *o, const op_line *line) { run(o, line, true, false); }
 
-void op_load_binary(op *o, const op_line *line) { run(o, line, false); }
+void op_load_text_alone(op *o, const op_line *line) { run(o, line, true, true); }
+
+void op_load_binary(op *o, const op_line *line) { run(o, line, false, false); }

@@ -19,7 +19,8 @@ typedef struct embed_file_options {
   const char *format;   /* a name of the format registry; NULL = by content */
   const void *reserved;
 } embed_file_options;
-enum { EMBED_FILE_POPULATE = 1 /* fault pages in now */, EMBED_FILE_COPY = 2 /* read instead of map */ };
+enum { EMBED_FILE_POPULATE = 1 /* fault pages in now */, EMBED_FILE_COPY = 2 /* read instead of map */,
+       EMBED_FILE_CHECK = 4 /* check all sums of formats that have them */ };
 typedef int32_t embed_role;
 enum { EMBED_ROLE_NONE = -1, EMBED_ROLE_TOKEN = 0, EMBED_ROLE_HEAD, EMBED_ROLE_HEAD_BIAS, EMBED_ROLE_POSITION, EMBED_ROLE_TYPE, EMBED_ROLE_NORM,
        EMBED_ROLE_NORM_BIAS };
@@ -46,7 +47,7 @@ typedef struct embed_conventions { /* output struct: what the file's family does
  *
  * Types    npy 1.0 to 3.0 (one tensor, "array"); word2vec binary (one tensor, "vectors", and a token per row), with or without
  *          newlines between rows; word2vec text and GloVe text ("vectors", a token per row: only 0x20 separates, the last dim fields
- *          are the numbers, read correctly rounded whatever the host's locale); libembed's own container .embed; GGUF 2 and 3 (tensors of every ggml type are listed, tokens are those of tokenizer.ggml.tokens;
+ *          are the numbers, read correctly rounded whatever the host's locale); libembed's own container .embed; GGUF 2 and 3 of either byte order (tensors of every ggml type are listed, tokens are those of tokenizer.ggml.tokens;
  *          one without tensors is a vocabulary); safetensors (F64 F32 F16 BF16 are tables, other types are listed), and the index of
  *          its shards, model.safetensors.index.json: all shards are opened and proved, tensors come in the map's order, and the map
  *          decides where a tensor is.
@@ -54,8 +55,10 @@ typedef struct embed_conventions { /* output struct: what the file's family does
  *          npy's ends at 10,000 bytes anyway, numpy's own limit. dim: columns of text without a
  *          header, 0 = by its first line; formats that state it ignore it. EMBED_FILE_COPY reads the
  *          file into memory of the context's allocator; without it the file is mapped read-only and must not be cut short while the
- *          handle lives (SIGBUS): replace model files by rename.
- * Errors   E_FORMAT (embed_error_at = the byte; a file cut short: its size), E_UNSUPPORTED (valid, not read by this version: pickled
+ *          handle lives (SIGBUS): replace model files by rename. A mapped .embed file opens by its head and directory alone, whatever
+ *          its size: the sums of rows and tokens are not looked at. EMBED_FILE_CHECK reads all of it once and checks every section's
+ *          sum (EMBED_FILE_COPY does too), so does `embed verify`; other formats have no sums, and nothing is read for it.
+ * Errors   E_FORMAT (embed_error_at = the byte; a file cut short: its size; a wrong sum: the text names the section), E_UNSUPPORTED (valid, not read by this version: pickled
  *          or structured npy), E_OVERFLOW (sizes past 64 bits), E_IO (the text carries the system's reason; directories,
  *          FIFOs and devices fail at once), E_NOT_FOUND (no such format), E_MISMATCH (opts->vocab), E_OPTION, E_MEMORY, E_CANCELLED.
  *          *out is NULL then. No descriptor stays open either way.
@@ -112,9 +115,12 @@ EMBED_FN embed_status embed_file_role(embed_context *ctx, const embed_file *f, e
 /**
  * embed_file_conventions: what the file's family does between ids and rows, hidden states and logits.
  *
- * By general.architecture and its keys (GGUF): Gemma's sqrt(dim), Granite's and MiniCPM's scales (their logit_scale divides, Command R's
- * multiplies), soft-cap, norm. Without an architecture all is neutral: scales 1, soft-cap off, no norm; so far that is every safetensors
- * file, whose config.json is not read. norm_epsilon 0: the file does not say. GGUF's norm weights are ready for use (Gemma's hold 1 + w).
+ * By general.architecture and its keys (GGUF), or by model_type and the keys of a config.json in the same folder (safetensors and their
+ * index): Gemma's sqrt(dim), Granite's and MiniCPM's scales (their logit_scale divides, Command R's multiplies), soft-cap, norm. Without
+ * either all is neutral: scales 1, soft-cap off, no norm. norm_epsilon 0: the file does not say. GGUF's norm weights are ready for use
+ * (Gemma's hold 1 + w); transformers' hold w, and norm_flags has EMBED_NORM_PLUS_ONE. scale_round is the rows' own type where
+ * transformers rounds the scale to it. A config.json changes nothing else: what tie_word_embeddings and vocab_size say otherwise than the
+ * file is in embed_file_notes, and so is one that cannot be read, is no strict JSON, or is that of a model of another width.
  * Errors   E_OPTION (out->size; out untouched).
  * Threads  f shared, ctx exclusive.
  * Since    0.1.
@@ -194,6 +200,7 @@ EMBED_FN embed_status embed_writer_create(embed_context *ctx, const char *path, 
  * Types    as NULL: as the table is stored (word2vec: f32). Else as->dtype (EMBED_DTYPE_NONE keeps the source's), group, vocab
  *          (0 = the table's), row_bytes (embed alone). safetensors: F64 F32 F16 BF16; npy: F64 F32 F16; word2vec: F32; embed: all.
  * Shapes   npy and safetensors hold all rows and no vocab, word2vec the first vocab rows, embed both. npy and word2vec keep no name.
+ *          A table that embed_file_table made of a tensor [n] is [n] again in safetensors and embed, one row [1, n] in npy.
  * Errors   E_UNSUPPORTED (dtype, a second table, row_bytes: what the format cannot hold), E_ARGUMENT (a name twice or empty, a committed
  *          writer), E_OPTION, E_MEMORY. The writer is as before then.
  * Since    0.1.
@@ -229,7 +236,8 @@ EMBED_FN embed_status embed_writer_token(embed_context *ctx, embed_writer *w, in
  * Types    In an .embed file these keys say what embed_file_role and embed_file_conventions answer, and are no metadata afterwards:
  *          embed.role.ROLE (token, head, head_bias, position, type, norm, norm_bias) = a table's name or an alias; embed.lookup_scale,
  *          embed.logit_scale, embed.logit_softcap, embed.norm_epsilon = a decimal number; embed.scale_round = a dtype's name;
- *          embed.norm_flags = a number. Without embed.role.token roles are found by the tables' names.
+ *          embed.norm_flags = a number. Without embed.role.token roles are found by the tables' names. In safetensors the scales, the
+ *          soft-cap and the norm stay metadata and are what embed_file_conventions answers; roles go by names.
  * Errors   E_ARGUMENT (a key twice, empty, or beginning with "tied."; not UTF-8 in safetensors; embed's own keys: at commit),
  *          E_UNSUPPORTED (npy, word2vec), E_MEMORY.
  * Since    0.1.

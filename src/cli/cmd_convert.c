@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* embed convert IN OUT: the token table, its tokens and a head of its own, in the format that OUT ends in. */
+/* embed convert IN OUT: the token table and its tokens, a head of its own, what stands beside them by role, conventions and metadata, in
+ * the format that OUT ends in; what that cannot hold is told. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,14 @@
 #include "session.h"
 #include "text.h"
 
+enum { ROLES = EMBED_ROLE_NORM_BIAS + 1, PARTS = 2 * ROLES + 2, LOST = ROLES + 4 };
+
+static const struct {
+  const char *key, *what;
+} roles[ROLES] = {{"embed.role.token", "the table"},          {"embed.role.head", "the head"},  {"embed.role.head_bias", "the head's bias"},
+                  {"embed.role.position", "the positions"},   {"embed.role.type", "the types"}, {"embed.role.norm", "the norm"},
+                  {"embed.role.norm_bias", "the norm's bias"}};
+
 typedef struct conversion {
   cli_session s;
   const char *out;
@@ -18,10 +27,11 @@ typedef struct conversion {
   embed_table_options as;
   int64_t first, end;            /* rows */
   int all;                       /* of them */
-  embed_tensor_info token, head; /* head.size 0 = none of its own */
-  embed_table *parts[4];         /* what the writer reads, to be released */
+  int many;                      /* OUT holds more than one table, and metadata */
+  embed_tensor_info kept[ROLES]; /* by role: what was handed to the writer; size 0 = nothing, or a tied head */
+  embed_table *parts[PARTS];     /* what the writer reads, to be released; the token table first */
   int part_count;
-  const char *lost[4]; /* what OUT cannot hold */
+  const char *lost[LOST]; /* what OUT cannot hold */
   int lost_count;
 } conversion;
 
@@ -55,30 +65,62 @@ static int take_rows(conversion *c, embed_table *t, embed_table **out) {
 
 static void lose(conversion *c, const char *what) { c->lost[c->lost_count++] = what; }
 
-static int put_tables(conversion *c) {
+/* Of a bias, a number per row of the head: the numbers of these rows. */
+static int take_numbers(conversion *c, embed_table *t, embed_table **out) {
+  const embed_dtype dtype = embed_table_dtype(t);
+  embed_table_options o = {.size = sizeof o, .dtype = dtype};
+  int64_t width = dtype == EMBED_F64 ? 8 : dtype == EMBED_F32 ? 4 : dtype == EMBED_F16 || dtype == EMBED_BF16 ? 2 : 0;
+  c->parts[c->part_count++] = t;
+  *out = t;
+  if (c->all) return CLI_DONE;
+  if (!width || c->end > embed_table_dim(t)) return cli_fail(c->s.path, "the head's bias has no numbers of rows %" PRId64 ":%" PRId64, c->first, c->end);
+  const char *data = embed_table_data(t);
+  if (embed_table_view(c->s.ctx, data + c->first * width, 1, c->end - c->first, &o, NULL, NULL, out) != EMBED_OK) return fails(c);
+  c->parts[c->part_count++] = *out;
+  return CLI_DONE;
+}
+
+/* --dtype is for the two ends. What stands beside them stays as it is, or becomes f32 where OUT has no such type. */
+static int put_role(conversion *c, embed_role role, int64_t i) {
+  embed_tensor_info info = {.size = sizeof info};
+  embed_table_options as = c->as;
   embed_table *t;
-  int64_t head = -1, token = -1, bias = -1;
-  if (embed_file_role(c->s.ctx, c->s.file, EMBED_ROLE_TOKEN, &token) != EMBED_OK) return cli_library_fail(&c->s);
-  if (embed_file_role(c->s.ctx, c->s.file, EMBED_ROLE_HEAD, &head) != EMBED_OK) return cli_library_fail(&c->s);
-  if (embed_file_role(c->s.ctx, c->s.file, EMBED_ROLE_HEAD_BIAS, &bias) != EMBED_OK) return cli_library_fail(&c->s);
-  if (embed_file_table(c->s.ctx, c->s.file, -1, &t) != EMBED_OK) return cli_library_fail(&c->s);
-  int status = take_rows(c, t, &t);
-  if (status) return status;
-  c->token.size = sizeof c->token;
-  if (embed_file_tensor(c->s.ctx, c->s.file, token, &c->token) != EMBED_OK) return cli_library_fail(&c->s);
-  if (embed_writer_table(c->s.ctx, c->writer, c->token.name, t, &c->as) != EMBED_OK) return fails(c);
-  if (bias >= 0) lose(c, "the head's bias");
-  if (head < 0 || head == token) return CLI_DONE;
-  if (embed_file_table(c->s.ctx, c->s.file, head, &t) != EMBED_OK) return cli_library_fail(&c->s);
-  status = take_rows(c, t, &t);
-  if (status) return status;
-  c->head.size = sizeof c->head;
-  if (embed_file_tensor(c->s.ctx, c->s.file, head, &c->head) != EMBED_OK) return cli_library_fail(&c->s);
-  if (!ends_in(c->out, ".embed") && !ends_in(c->out, ".safetensors")) {
-    lose(c, "the head");
+  if (embed_file_tensor(c->s.ctx, c->s.file, i, &info) != EMBED_OK) return cli_library_fail(&c->s);
+  if (role > EMBED_ROLE_TOKEN && (!c->many || info.dtype == EMBED_DTYPE_NONE)) {
+    lose(c, roles[role].what);
     return CLI_DONE;
   }
-  return embed_writer_table(c->s.ctx, c->writer, c->head.name, t, &c->as) == EMBED_OK ? CLI_DONE : fails(c);
+  if (embed_file_table(c->s.ctx, c->s.file, i, &t) != EMBED_OK) return cli_library_fail(&c->s);
+  int status = CLI_DONE;
+  if (role <= EMBED_ROLE_HEAD)
+    status = take_rows(c, t, &t);
+  else if (role == EMBED_ROLE_HEAD_BIAS)
+    status = take_numbers(c, t, &t);
+  else
+    c->parts[c->part_count++] = t;
+  if (status) return status;
+  if (role > EMBED_ROLE_HEAD) as.dtype = EMBED_DTYPE_NONE;
+  embed_status written = embed_writer_table(c->s.ctx, c->writer, info.name, t, &as);
+  if (written == EMBED_E_UNSUPPORTED && role > EMBED_ROLE_HEAD) {
+    as.dtype = EMBED_F32;
+    written = embed_writer_table(c->s.ctx, c->writer, info.name, t, &as);
+  }
+  if (written != EMBED_OK) return fails(c);
+  c->kept[role] = info;
+  return CLI_DONE;
+}
+
+static int put_tables(conversion *c) {
+  int64_t token = -1;
+  for (embed_role role = EMBED_ROLE_TOKEN; role < ROLES; ++role) {
+    int64_t i = -1;
+    if (embed_file_role(c->s.ctx, c->s.file, role, &i) != EMBED_OK) return cli_library_fail(&c->s);
+    if (role == EMBED_ROLE_TOKEN) token = i;
+    if (i < 0 || (role != EMBED_ROLE_TOKEN && i == token)) continue; /* a tied head is the table */
+    int status = put_role(c, role, i);
+    if (status) return status;
+  }
+  return CLI_DONE;
 }
 
 static int has_tokens(const conversion *c) {
@@ -103,14 +145,20 @@ static int put_tokens(conversion *c) {
   return CLI_DONE;
 }
 
+static int is_kept(const conversion *c, const char *name) {
+  for (int role = 0; role < ROLES; ++role)
+    if (c->kept[role].size && strcmp(c->kept[role].name, name) == 0) return 1;
+  return 0;
+}
+
 /* Other names of the table, as a file of this library's keeps them. */
 static int put_ties(conversion *c) {
   const char *key, *value;
   int64_t bytes;
-  if (!ends_in(c->out, ".embed") && !ends_in(c->out, ".safetensors")) return CLI_DONE;
+  if (!c->many) return CLI_DONE;
   for (int64_t i = 0; embed_file_metadata(c->s.ctx, c->s.file, i, &key, &value, &bytes) == EMBED_OK; ++i) {
-    if (strncmp(key, "tied.", 5) != 0 || !key[5] || strcmp(value, c->token.name) != 0 || (c->head.size && strcmp(key + 5, c->head.name) == 0)) continue;
-    if (embed_writer_alias(c->s.ctx, c->writer, key + 5, c->token.name) != EMBED_OK) return fails(c);
+    if (strncmp(key, "tied.", 5) != 0 || !key[5] || strcmp(value, c->kept[EMBED_ROLE_TOKEN].name) != 0 || is_kept(c, key + 5)) continue;
+    if (embed_writer_alias(c->s.ctx, c->writer, key + 5, value) != EMBED_OK) return fails(c);
   }
   return CLI_DONE;
 }
@@ -125,19 +173,26 @@ static int put_number(conversion *c, const char *key, double number) {
   return put_text(c, key, text);
 }
 
-/* What roles and conventions were found in IN is said in OUT, where OUT can say it. */
+/* The roles that were found in IN are said in OUT, where OUT can say them; by their names they would be found again at best. */
+static int put_roles(conversion *c) {
+  int status = CLI_DONE;
+  for (int role = 0; !status && role < ROLES && ends_in(c->out, ".embed"); ++role) {
+    const embed_tensor_info *tensor = &c->kept[role];
+    if (role == EMBED_ROLE_HEAD && !tensor->size) tensor = &c->kept[EMBED_ROLE_TOKEN];
+    if (tensor->size) status = put_text(c, roles[role].key, tensor->name);
+  }
+  return status;
+}
+
 static int put_conventions(conversion *c) {
   embed_conventions has = {.size = sizeof has};
   if (embed_file_conventions(c->s.ctx, c->s.file, &has) != EMBED_OK) return cli_library_fail(&c->s);
-  int neutral = has.lookup_scale == 1 && has.logit_scale == 1 && has.logit_softcap == 0 && has.norm_epsilon == 0 && has.norm_flags == 0;
-  if (!ends_in(c->out, ".embed")) {
-    if (!neutral) lose(c, "the family's scales");
+  if (has.lookup_scale == 1 && has.logit_scale == 1 && has.logit_softcap == 0 && has.norm_epsilon == 0 && has.norm_flags == 0) return CLI_DONE;
+  if (!c->many) {
+    lose(c, "the family's scales and norm");
     return CLI_DONE;
   }
-  int status = put_text(c, "embed.role.token", c->token.name);
-  if (!status) status = put_text(c, "embed.role.head", c->head.size ? c->head.name : c->token.name);
-  if (status || neutral) return status;
-  status = put_number(c, "embed.lookup_scale", (double)has.lookup_scale);
+  int status = put_number(c, "embed.lookup_scale", (double)has.lookup_scale);
   if (!status) status = put_text(c, "embed.scale_round", embed_dtype_name(has.scale_round));
   if (!status) status = put_number(c, "embed.logit_scale", (double)has.logit_scale);
   if (!status) status = put_number(c, "embed.logit_softcap", (double)has.logit_softcap);
@@ -146,8 +201,40 @@ static int put_conventions(conversion *c) {
   return status;
 }
 
+/* What is said of IN's bytes and not of the model, and what other calls here write. */
+static int is_of_the_file(const char *key) {
+  static const char *const keys[] = {"format", "general.alignment", "general.file_type", "general.quantization_version"};
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; ++i)
+    if (strcmp(key, keys[i]) == 0) return 1;
+  return strncmp(key, "tied.", 5) == 0 || strncmp(key, "embed.", 6) == 0 || strncmp(key, "split.", 6) == 0;
+}
+
+/* "[49152 strings]": the library tells of a long array, it does not give it as text. */
+static int is_summary(const char *value) {
+  size_t digits = value[0] == '[' ? strspn(value + 1, "0123456789") : 0;
+  const char *rest = value + 1 + digits;
+  return digits && (strcmp(rest, " strings]") == 0 || strcmp(rest, " numbers]") == 0 || strcmp(rest, " bools]") == 0);
+}
+
+/* IN's own pairs. One that OUT cannot hold (safetensors: no UTF-8) is left out and told. */
+static int put_metadata(conversion *c) {
+  const char *key, *value;
+  int64_t bytes, left_out = 0, i = 0;
+  for (; embed_file_metadata(c->s.ctx, c->s.file, i, &key, &value, &bytes) == EMBED_OK; ++i) {
+    if (is_of_the_file(key) || is_summary(value)) continue;
+    embed_status status = c->many && *key ? embed_writer_metadata(c->s.ctx, c->writer, key, value, bytes) : EMBED_E_ARGUMENT;
+    if (status == EMBED_E_ARGUMENT)
+      ++left_out;
+    else if (status != EMBED_OK)
+      return fails(c);
+  }
+  if (left_out) lose(c, c->many ? "some metadata" : "the metadata");
+  return CLI_DONE;
+}
+
 static void tell(const conversion *c) {
-  embed_dtype dtype = c->as.dtype == EMBED_DTYPE_NONE ? ends_in(c->out, ".bin") || ends_in(c->out, ".w2v") ? EMBED_F32 : c->token.dtype : c->as.dtype;
+  embed_dtype dtype =
+      c->as.dtype == EMBED_DTYPE_NONE ? ends_in(c->out, ".bin") || ends_in(c->out, ".w2v") ? EMBED_F32 : c->kept[EMBED_ROLE_TOKEN].dtype : c->as.dtype;
   cli_print_text(stdout, c->out, strlen(c->out));
   printf(": %" PRId64 " rows x %" PRId64 "  %s", c->end - c->first, embed_table_dim(c->parts[0]), embed_dtype_name(dtype));
   for (int i = 0; i < c->lost_count; ++i) printf("%s%s", i ? ", " : "; not kept: ", c->lost[i]);
@@ -163,13 +250,18 @@ static int convert(conversion *c) {
   int status = put_tables(c);
   if (!status) status = put_tokens(c);
   if (!status) status = put_ties(c);
+  if (!status) status = put_roles(c);
   if (!status) status = put_conventions(c);
+  if (!status) status = put_metadata(c);
   if (!status && embed_writer_commit(c->s.ctx, c->writer) != EMBED_OK) status = fails(c);
   return status;
 }
 
 int cli_convert(const cli_options *o) {
-  conversion c = {.out = o->operands[1], .all = !o->rows, .as = {.size = sizeof c.as, .dtype = EMBED_DTYPE_NONE}};
+  conversion c = {.out = o->operands[1],
+                  .many = ends_in(o->operands[1], ".embed") || ends_in(o->operands[1], ".safetensors"),
+                  .all = !o->rows,
+                  .as = {.size = sizeof c.as, .dtype = EMBED_DTYPE_NONE}};
   if (o->dtype && (c.as.dtype = embed_dtype_find(o->dtype)) == EMBED_DTYPE_NONE) return cli_usage("convert", "there is no dtype \"%s\"", o->dtype);
   if (o->rows) {
     cli_span rows;

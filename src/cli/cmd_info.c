@@ -136,7 +136,8 @@ static void print_other(const facts *f, embed_role role, const char *label) {
   for (int32_t i = 0; i < tensor->rank; ++i) printf("%s%" PRId64, i ? ", " : "", tensor->shape[i]);
   printf("]");
   if (role == EMBED_ROLE_NORM && f->conventions.norm_epsilon > 0)
-    printf("  %s, epsilon %.7g", f->conventions.norm_flags & EMBED_NORM_LAYER ? "layer norm" : "RMS norm", (double)f->conventions.norm_epsilon);
+    printf("  %s%s, epsilon %.7g", f->conventions.norm_flags & EMBED_NORM_LAYER ? "layer norm" : "RMS norm",
+           f->conventions.norm_flags & EMBED_NORM_PLUS_ONE ? " of 1 + w" : "", (double)f->conventions.norm_epsilon);
   putchar('\n');
 }
 
@@ -156,7 +157,8 @@ static void print_padding(const facts *f) {
 
 static void print_scales(const embed_conventions *c) {
   if (c->lookup_scale != 0 && c->lookup_scale != 1)
-    printf("%-9slookups are scaled by %.9g; the head reads the rows as they are\n", "scale", (double)c->lookup_scale);
+    printf("%-9slookups are scaled by %.9g%s%s; the head reads the rows as they are\n", "scale", (double)c->lookup_scale,
+           c->scale_round == EMBED_F32 ? "" : " rounded to ", c->scale_round == EMBED_F32 ? "" : embed_dtype_name(c->scale_round));
   if (c->logit_scale != 0 && c->logit_scale != 1) printf("%-9slogits are scaled by %.9g\n", "scale", (double)c->logit_scale);
   if (c->logit_softcap != 0) printf("%-9slogits are soft-capped at %.9g\n", "soft-cap", (double)c->logit_softcap);
 }

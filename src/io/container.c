@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reading .embed files (FORMAT.md). Opening reads the head, the directory, metadata and conventions, never rows or tokens: it costs the
  * same for any size. What those hold is bounded here and checked where it is used; their sums are checked where the whole file is read
- * anyway (EMBED_FILE_COPY). */
+ * anyway (EMBED_FILE_COPY) and where the caller asks (EMBED_FILE_CHECK). */
 #include "io/container.h"
 
 #include <embed/lookup.h>
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/checked.h"
+#include "io/byte_order.h"
 #include "io/crc32c.h"
 #include "io/floats.h"
 #include "io/format.h"
@@ -20,7 +21,7 @@ typedef struct reading {
   const unsigned char *data;
   int64_t size, end; /* of the file, of head and directory */
   int64_t sections, tables;
-  bool copied;
+  bool check_sums; /* of every section, not of those alone that are read here */
   embed__crc32c crc;
 } reading;
 
@@ -37,9 +38,15 @@ static embed_status bad(const reading *r, int64_t at, const char *what) {
   return embed__fail(r->ctx, EMBED_E_FORMAT, at, "%s: at byte %" PRId64 " %s", r->f->label, at, what);
 }
 
+static const char *kind_name(uint32_t kind) {
+  static const char *const names[] = {"of an unknown kind", "table", "tokens", "metadata", "conventions", "extra"};
+  return names[kind <= EMBED__SECTION_EXTRA ? kind : 0];
+}
+
+/* section 4 (table "token_embd.weight") */
 static embed_status bad_entry(const reading *r, const section *s, int field, const char *what) {
-  return embed__fail(r->ctx, EMBED_E_FORMAT, s->at + field, "%s: section %" PRId64 " \"%.80s\": at byte %" PRId64 " %s", r->f->label, s->index, s->name,
-                     s->at + field, what);
+  return embed__fail(r->ctx, EMBED_E_FORMAT, s->at + field, "%s: section %" PRId64 " (%s%s%.80s%s): at byte %" PRId64 " %s", r->f->label, s->index,
+                     kind_name(s->kind), *s->name ? " \"" : "", s->name, *s->name ? "\"" : "", s->at + field, what);
 }
 
 bool embed__container_probe(const unsigned char *data, int64_t bytes) { return bytes >= 8 && memcmp(data, EMBED__CONTAINER_MAGIC, 8) == 0; }
@@ -146,8 +153,10 @@ static embed_status read_table(reading *r, const section *s) {
   if (rows > INT64_MAX) return bad_entry(r, s, EMBED__ENTRY_ROWS, "its rows do not fit into 63 bits");
   if (vocab > rows || (vocab == 0 && rows > 0)) return bad_entry(r, s, EMBED__ENTRY_VOCAB, "its vocabulary is not 1 to its rows");
   if (dim < 1 || dim > INT64_MAX) return bad_entry(r, s, EMBED__ENTRY_DIM, "its columns are not 1 to 2^63 - 1");
-  if (embed__le32(s->entry + EMBED__ENTRY_ZERO) || embed__u64_at(s->entry + EMBED__ENTRY_LAST))
-    return bad_entry(r, s, EMBED__ENTRY_ZERO, "it says something that this version does not know");
+  const uint32_t vector = embed__le32(s->entry + EMBED__ENTRY_VECTOR);
+  if (vector > 1 || embed__u64_at(s->entry + EMBED__ENTRY_LAST))
+    return bad_entry(r, s, EMBED__ENTRY_VECTOR, "it says something that this version does not know");
+  if (vector && rows != 1) return bad_entry(r, s, EMBED__ENTRY_VECTOR, "a vector has one row");
   *t = (embed__tensor){.name = s->name, .shape = {(int64_t)rows, (int64_t)dim}, .rank = 2, .offset = s->offset, .bytes = s->bytes, .vocab = (int64_t)vocab};
   t->dtype = (embed_dtype)embed__le32(s->entry + EMBED__ENTRY_DTYPE);
   t->group = (int32_t)embed__le32(s->entry + EMBED__ENTRY_GROUP);
@@ -155,16 +164,16 @@ static embed_status read_table(reading *r, const section *s) {
   if (t->stored) {
     EMBED__TRY(check_extents(r, s, t, row_bytes));
     t->row_bytes = (int64_t)row_bytes;
-    t->swapped = EMBED__BIG_ENDIAN_HOST && (embed__is_float(t->dtype) || t->dtype == EMBED_F64);
-    if (t->swapped && t->row_bytes != embed__row_bytes(t->dtype, t->shape[1], 0)) {
-      t->dtype = EMBED_DTYPE_NONE;
-      t->hint = " with padding between rows on a machine of this byte order";
-    }
+    t->swapped = embed__is_swapped(t->dtype, false);
   } else if (embed__dtype_reserved(t->dtype)) {
     t->dtype = EMBED_DTYPE_NONE;
     t->stored = "a dtype that this build lacks";
   } else {
     return bad_entry(r, s, EMBED__ENTRY_DTYPE, "its dtype is none");
+  }
+  if (vector) {
+    t->rank = 1;
+    t->shape[0] = t->shape[1];
   }
   return read_roles(r, s, index);
 }
@@ -194,9 +203,7 @@ static embed_status read_metadata(const reading *r, const section *s, const embe
     const unsigned char *key = r->data + first, *value = key + key_bytes + 1;
     if (memchr(key, '\0', (size_t)key_bytes + 1) != key + key_bytes || value[value_bytes] != '\0')
       return bad(r, at, "a pair of the metadata does not end in NULs");
-    float number;
-    bool is_number = value_bytes > 0 && embed__read_float(value, value + value_bytes, &number) == value + value_bytes;
-    EMBED__TRY(embed__file_add_metadata(r->ctx, r->f, key, key_bytes, value, value_bytes, is_number ? (double)number : (double)NAN));
+    EMBED__TRY(embed__file_add_metadata(r->ctx, r->f, key, key_bytes, value, value_bytes, embed__read_number((const char *)value, value_bytes)));
     at = first + key_bytes + value_bytes + 2;
   }
   return EMBED_OK;
@@ -234,7 +241,7 @@ static embed_status read_conventions(const reading *r, const section *s) {
 static embed_status read_section(reading *r, const section *s, const embed_file_options *o) {
   const uint32_t flags = embed__le32(s->entry + EMBED__ENTRY_FLAGS);
   if (flags & ~(uint32_t)EMBED__SECTION_NEEDED) return bad_entry(r, s, EMBED__ENTRY_FLAGS, "it has a flag that this version does not know");
-  if (r->copied) EMBED__TRY(check_sum(r, s));
+  if (r->check_sums) EMBED__TRY(check_sum(r, s));
   switch (s->kind) {
     case EMBED__SECTION_TABLE: return read_table(r, s);
     case EMBED__SECTION_TOKENS: return read_tokens(r, s);
@@ -249,8 +256,9 @@ static embed_status read_section(reading *r, const section *s, const embed_file_
 }
 
 embed_status embed__container_open(embed_context *ctx, embed_file *f, const embed_file_options *o) {
-  reading r = {.ctx = ctx, .f = f, .data = f->map.data, .size = f->map.bytes, .copied = o->flags & EMBED_FILE_COPY};
+  reading r = {.ctx = ctx, .f = f, .data = f->map.data, .size = f->map.bytes};
   int64_t tables = 0;
+  r.check_sums = (o->flags & (EMBED_FILE_COPY | EMBED_FILE_CHECK)) != 0;
   embed__crc32c_init(&r.crc);
   EMBED__TRY(check_head(&r, o));
   for (int64_t i = 0; i < r.sections; ++i) tables += embed__le32(r.data + EMBED__HEAD + i * EMBED__ENTRY + EMBED__ENTRY_KIND) == EMBED__SECTION_TABLE;

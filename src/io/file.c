@@ -59,7 +59,7 @@ void embed__file_release(const embed_file *f) {
   if (!last || !embed__release(&last->references)) return;
   const embed_allocator memory = last->memory;
   for (int64_t i = 0; i < last->tensor_count; ++i) embed__table_release(last->tensors[i].table);
-  embed__free(&memory, last->tensors, (size_t)last->tensor_count * sizeof *last->tensors, EMBED__ALIGNMENT);
+  embed__free(&memory, last->tensors, (size_t)last->tensor_room * sizeof *last->tensors, EMBED__ALIGNMENT);
   while (last->kept) {
     struct embed__kept *first = last->kept;
     last->kept = first->next;
@@ -80,7 +80,7 @@ embed_status embed__file_tensors(embed_context *ctx, embed_file *f, int64_t coun
   if (!embed__mul(count, (int64_t)sizeof *f->tensors, &bytes)) return embed__out_of_memory(ctx, bytes);
   f->tensors = embed__new(&ctx->memory, (size_t)bytes);
   if (!f->tensors) return embed__out_of_memory(ctx, bytes);
-  f->tensor_count = count;
+  f->tensor_count = f->tensor_room = count;
   return EMBED_OK;
 }
 

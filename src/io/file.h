@@ -5,6 +5,7 @@
 
 #include <embed/io.h>
 
+#include "core/pages.h"
 #include "core/refcount.h"
 #include "io/map.h"
 #include "table/table.h"
@@ -47,7 +48,7 @@ struct embed_file {
   embed__map *shards; /* NULL = the tensors lie in map */
   int64_t shard_count;
   embed__tensor *tensors;
-  int64_t tensor_count;
+  int64_t tensor_count, tensor_room;
   embed__tokens *names;      /* of the tensors, for embed_file_find; NULL = few enough to look through */
   embed__metadata *metadata; /* in the file's order */
   int64_t metadata_count, metadata_room;
@@ -71,9 +72,8 @@ embed_status embed__file_table(embed_context *ctx, const embed_file *f, int64_t 
 /* The table that tensor i would give: [n] is one row. False: neither rank 1 nor rank 2. */
 bool embed__tensor_extents(const embed__tensor *tensor, int64_t *rows, int64_t *dim);
 
-/* Of a table of the file's numbers that is not a view. From 32 MiB on in huge pages: its first writing is most of the work of
- * opening (1.2 GB of word2vec: 1.8 s with 4 KiB pages, 0.9 s so). */
-static inline uint32_t embed__copy_flags(int64_t bytes) { return EMBED_TABLE_READ_ONLY | (bytes >= 32 << 20 ? EMBED_TABLE_HUGE_PAGES : 0u); }
+/* Of a table of the file's numbers that is not a view. */
+static inline uint32_t embed__copy_flags(int64_t bytes) { return EMBED_TABLE_READ_ONLY | (bytes >= EMBED__HUGE_PAGES_FROM ? EMBED_TABLE_HUGE_PAGES : 0u); }
 
 /* The first byte of a tensor whose offset is not -1. */
 static inline const unsigned char *embed__tensor_data(const embed_file *f, const embed__tensor *tensor) {

@@ -4,6 +4,7 @@
 #ifndef EMBED__FLOATS_H
 #define EMBED__FLOATS_H
 
+#include <math.h>
 #include <stdint.h>
 
 /* Reads the number that begins at `at` and returns where it ends, NULL = none begins there; no byte at `end` or behind is
@@ -14,5 +15,12 @@ const unsigned char *embed__read_float(const unsigned char *at, const unsigned c
 /* Reads n numbers, exactly one blank before each, and returns where the last ends. NULL: it is not so, or one of them is
  * infinite (as a word, or by its size: embed__read_float and its first byte tell); some of out may be written then. */
 const unsigned char *embed__read_floats(const unsigned char *at, const unsigned char *end, int64_t n, float *out);
+
+/* The text as a number, NaN = it is none, or something stands behind it. */
+static inline double embed__read_number(const char *text, int64_t bytes) {
+  const unsigned char *first = (const unsigned char *)text;
+  float number;
+  return bytes > 0 && embed__read_float(first, first + bytes, &number) == first + bytes ? (double)number : (double)NAN;
+}
 
 #endif

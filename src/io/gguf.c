@@ -3,12 +3,13 @@
  * place, then the numbers, each tensor at a multiple of the alignment. The header is walked once and everything in it
  * proved; nothing is allocated by a count that the bytes behind it have no room for. Choices: what can be looked up by name
  * (keys, tensors) stands once and is a C string; a tensor of any ggml type has a place, a table needs a codec; scores and
- * types of tokens are proved and passed over; nested arrays and the other byte order are refused. */
+ * types of tokens are proved and passed over; nested arrays are refused; files of machines of either byte order are read. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "core/checked.h"
+#include "io/byte_order.h"
 #include "io/format.h"
 #include "io/text.h"
 
@@ -51,6 +52,7 @@ typedef struct reader {
   const unsigned char *data;
   int64_t at, end; /* end: of the file, or of what the caller allows the header */
   int64_t tensors, pairs, alignment;
+  bool big_endian;                             /* the file; its numbers and its scales alike */
   int64_t tokens_at, token_count, token_bytes; /* the first token's length field; 0 = no tokens */
 } reader;
 
@@ -61,7 +63,12 @@ typedef struct string {
 
 #define MALFORMED(r, at, ...) embed__fail((r)->ctx, EMBED_E_FORMAT, (at), __VA_ARGS__)
 
-static inline uint64_t load(const unsigned char *p, int32_t width) {
+static inline uint64_t load(const reader *r, const unsigned char *p, int32_t width) {
+  if (r->big_endian) {
+    uint64_t value = 0;
+    for (int32_t i = 0; i < width; ++i) value = value << 8 | p[i];
+    return value;
+  }
   if (width == 8) return embed__le32(p) | (uint64_t)embed__le32(p + 4) << 32;
   if (width == 4) return embed__le32(p);
   return width == 2 ? embed__le16(p) : *p;
@@ -83,7 +90,7 @@ static embed_status need(const reader *r, int64_t bytes, const char *what) {
 
 static embed_status read_number(reader *r, int32_t width, const char *what, uint64_t *out) {
   EMBED__TRY(need(r, width, what));
-  *out = load(r->data + r->at, width);
+  *out = load(r, r->data + r->at, width);
   r->at += width;
   return EMBED_OK;
 }
@@ -104,17 +111,6 @@ static embed_status read_string(reader *r, const char *what, string *out) {
   out->bytes = (const char *)r->data + r->at;
   r->at += out->count;
   return EMBED_OK;
-}
-
-/* The same without words: hundreds of thousands of strings stand in a row. False: read_string says why. */
-static inline bool next_string(reader *r, string *out) {
-  if (r->end - r->at < 8) return false;
-  const uint64_t count = load(r->data + r->at, 8);
-  if (count > (uint64_t)(r->end - r->at - 8) || count > MOST) return false;
-  out->bytes = (const char *)r->data + r->at + 8;
-  out->count = (int64_t)count;
-  r->at += 8 + out->count;
-  return true;
 }
 
 /* Keys and names are looked up as C strings, and each stands once. */
@@ -140,9 +136,9 @@ static int64_t to_signed(uint64_t value, int32_t width) {
 }
 
 /* An element that stands at p: as text, and as a number. */
-static double show(embed__text *t, uint64_t kind, const unsigned char *p) {
+static double show(const reader *r, embed__text *t, uint64_t kind, const unsigned char *p) {
   const int32_t width = widths[kind];
-  const uint64_t bits = load(p, width);
+  const uint64_t bits = load(r, p, width);
   float narrow;
   double wide;
   switch (kind) {
@@ -169,17 +165,29 @@ static embed_status check_kind(const reader *r, const string *key, uint64_t kind
                    (int)embed__min(key->count, NAME_BYTES), key->bytes, r->at - 4, kind, KINDS - 1);
 }
 
+/* Hundreds of thousands of strings stand in a row, and where one begins only the one before it tells: p alone is what a step waits for. */
+static embed_status check_strings(reader *r, int64_t count, int64_t *bytes) {
+  enum { AHEAD = 2048 /* bytes: the processor's own prefetching ends with each page */ };
+  const unsigned char *const first = r->data + r->at, *const end = r->data + r->end, *p = first;
+  for (int64_t i = 0; i < count; ++i) {
+    const uint64_t length = end - p >= 8 ? load(r, p, 8) : UINT64_MAX;
+    if (length > MOST || (int64_t)length > end - p - 8) {
+      string s;
+      r->at = p - r->data;
+      return read_string(r, "a string of an array", &s); /* says what is wrong */
+    }
+    p += 8 + length;
+    __builtin_prefetch((const void *)((uintptr_t)p + AHEAD));
+  }
+  r->at = p - r->data;
+  *bytes = p - first - 8 * count;
+  return EMBED_OK;
+}
+
 /* Walks `count` elements; bools are 0 or 1. */
 static embed_status check_elements(reader *r, uint64_t kind, int64_t count, int64_t *string_bytes) {
-  string s;
   *string_bytes = 0;
-  if (kind == STRING) {
-    for (int64_t i = 0; i < count; ++i) {
-      if (!next_string(r, &s)) return read_string(r, "a string of an array", &s);
-      *string_bytes += s.count;
-    }
-    return EMBED_OK;
-  }
+  if (kind == STRING) return check_strings(r, count, string_bytes);
   for (int64_t i = 0; kind == BOOL && i < count; ++i)
     if (r->data[r->at + i] > 1) return MALFORMED(r, r->at + i, "%s: the bool at byte %" PRId64 " is %d", r->f->label, r->at + i, r->data[r->at + i]);
   r->at += count * widths[kind];
@@ -211,14 +219,14 @@ static embed_status read_array(reader *r, const string *key) {
   } else
     for (int64_t i = 0; i < count; ++i) {
       if (i) embed__text_add(&text, ", ");
-      (void)show(&text, kind, r->data + first + i * widths[kind]);
+      (void)show(r, &text, kind, r->data + first + i * widths[kind]);
     }
   embed__text_add(&text, "]");
   return embed__file_add_metadata(r->ctx, r->f, key->bytes, key->count, room, text.at - room, (double)NAN);
 }
 
 static embed_status read_alignment(reader *r, uint64_t kind, int64_t at) {
-  const uint64_t value = kind == U32 ? load(r->data + at, 4) : 0;
+  const uint64_t value = kind == U32 ? load(r, r->data + at, 4) : 0;
   if (kind != U32 || value == 0 || (value & (value - 1)) != 0 || value > MOST)
     return MALFORMED(r, kind == U32 ? at : at - 4, "%s: general.alignment is %s%" PRIu64 ", it is a power of two of kind 4, at most %d", r->f->label,
                      kind == U32 ? "" : "of kind ", kind == U32 ? value : kind, MOST);
@@ -239,7 +247,7 @@ static embed_status read_value(reader *r, const string *key, uint64_t kind) {
   }
   EMBED__TRY(need(r, widths[kind], "the value of a key"));
   EMBED__TRY(check_elements(r, kind, 1, &ignored));
-  const double number = show(&text, kind, r->data + r->at - widths[kind]);
+  const double number = show(r, &text, kind, r->data + r->at - widths[kind]);
   return embed__file_add_metadata(r->ctx, r->f, key->bytes, key->count, room, text.at - room, number);
 }
 
@@ -303,7 +311,7 @@ static embed_status check_type(const reader *r, const string *name, uint64_t typ
     return embed__fail(r->ctx, EMBED_E_OVERFLOW, at, "%s: the size of tensor \"%.*s\" does not fit into 64 bits", r->f->label, (int)name->count, name->bytes);
   t->stored = types[type].name;
   t->dtype = dtype_of(type);
-  t->swapped = EMBED__BIG_ENDIAN_HOST && types[type].block == 1;
+  t->swapped = embed__is_swapped(t->dtype, r->big_endian);
   return EMBED_OK;
 }
 
@@ -350,9 +358,10 @@ static embed_status read_start(reader *r) {
   EMBED__TRY(need(r, 4, "the magic"));
   r->at = 4;
   EMBED__TRY(read_number(r, 4, "the version", &version));
-  if (version && (version & 0xFFFF) == 0)
-    return embed__fail(r->ctx, EMBED_E_UNSUPPORTED, 4, "%s: it is in big-endian byte order (version bytes %02x %02x %02x %02x): convert it", r->f->label,
-                       r->data[4], r->data[5], r->data[6], r->data[7]);
+  if (version && (version & 0xFFFF) == 0) { /* big-endian files have the same magic: the version alone tells */
+    r->big_endian = true;
+    version = __builtin_bswap32((uint32_t)version);
+  }
   if (version != 2 && version != 3)
     return embed__fail(r->ctx, EMBED_E_UNSUPPORTED, 4, "%s: it is GGUF version %" PRIu64 ", versions 2 and 3 are read", r->f->label, version);
   EMBED__TRY(read_count(r, LEAST_TENSOR, "the list of tensors", &r->tensors));
@@ -389,11 +398,9 @@ static embed_status read_tensors(reader *r) {
 
 static embed_status build_tokens(reader *r) {
   embed_file *f = r->f;
-  string s = {0};
   if (r->tokens_at == 0) return EMBED_OK;
   EMBED__TRY(embed__tokens_new(r->ctx, r->token_count, r->token_bytes, &f->tokens));
-  r->at = r->tokens_at;
-  for (int64_t i = 0; i < r->token_count && next_string(r, &s); ++i) embed__tokens_append(f->tokens, s.bytes, s.count);
+  embed__tokens_append_row(f->tokens, r->data + r->tokens_at, r->token_count, r->big_endian, r->data + f->map.bytes);
   embed__tokens_index(f->tokens);
   int64_t repeated = embed__tokens_repeated(f->tokens), empty = embed__tokens_empty(f->tokens);
   if (repeated) EMBED__TRY(embed__file_note(r->ctx, f, repeated, "tokens repeat an earlier one: the lowest id owns it"));

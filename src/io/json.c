@@ -7,6 +7,7 @@
 
 #include "core/checked.h"
 #include "core/memory.h"
+#include "vocab/hash.h"
 #include "vocab/siphash.h"
 
 enum { VALUE, FIRST, NEXT, DONE }; /* what may come: a value, a member or the end, a comma or the end, nothing */
@@ -248,24 +249,36 @@ static embed_status stands_twice(const embed__json *j, const key *k) {
   return embed__fail(j->ctx, EMBED_E_FORMAT, at, "%s: the JSON has the key \"%.100s\" at byte %" PRId64 " for the second time", j->label, k->string, at);
 }
 
+/* The first key that stands for the second time; count = none, -1 = they walked too far (vocab/hash.h). */
+static int64_t second_of(const embed__json *j, const key *keys, int64_t count, uint32_t *index, uint64_t mask, bool careful) {
+  int64_t steps = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const key *k = &keys[i];
+    uint64_t slot = (careful ? embed__siphash(j->seed, k->string, k->bytes) : embed__hash(j->seed, k->string, k->bytes)) & mask;
+    for (; index[slot]; slot = (slot + 1) & mask, ++steps)
+      if (same_key(&keys[index[slot] - 1], k)) return i;
+    index[slot] = (uint32_t)(i + 1); /* number of a key + 1 */
+    if (!careful && embed__hash_fails(steps, i)) return -1;
+  }
+  return count;
+}
+
 /* With a hash of a key of its own: a file could be made so that all its keys meet in one slot of a known one. */
 static embed_status check_many_keys(embed__json *j, const key *keys, int64_t count) {
   uint64_t slots = 2;
   while (slots < 2 * (uint64_t)count) slots *= 2;
   size_t bytes = (size_t)slots * sizeof(uint32_t);
-  uint32_t *index = count < UINT32_MAX ? embed__new(&j->ctx->memory, bytes) : NULL; /* number of a key + 1 */
+  uint32_t *index = count < UINT32_MAX ? embed__new(&j->ctx->memory, bytes) : NULL;
   if (!index) return embed__out_of_memory(j->ctx, (int64_t)bytes);
   if (!j->seeded && getentropy(j->seed, sizeof j->seed) != 0) j->seed[0] = (uint64_t)(uintptr_t)index;
   j->seeded = true;
-  int64_t i = 0, twice = -1;
-  for (; i < count && twice < 0; ++i) {
-    uint64_t slot = embed__siphash(j->seed, keys[i].string, keys[i].bytes) & (slots - 1);
-    for (; index[slot] && twice < 0; slot = (slot + 1) & (slots - 1))
-      if (same_key(&keys[index[slot] - 1], &keys[i])) twice = i;
-    if (twice < 0) index[slot] = (uint32_t)(i + 1);
+  int64_t second = second_of(j, keys, count, index, slots - 1, false);
+  if (second < 0) {
+    memset(index, 0, bytes);
+    second = second_of(j, keys, count, index, slots - 1, true);
   }
   embed__free(&j->ctx->memory, index, bytes, EMBED__ALIGNMENT);
-  return twice < 0 ? EMBED_OK : stands_twice(j, &keys[twice]);
+  return second == count ? EMBED_OK : stands_twice(j, &keys[second]);
 }
 
 /* The object at the top ends. */
@@ -371,6 +384,11 @@ embed_status embed__json_next(embed__json *j) {
 embed_status embed__json_expect(embed__json *j, embed__json_kind kind, const char *what) {
   EMBED__TRY(embed__json_next(j));
   return j->kind == kind ? EMBED_OK : embed__json_expected(j, what);
+}
+
+void embed__json_took(embed__json *j, int64_t bytes) {
+  j->at += bytes;
+  j->state = NEXT; /* a key stands in a container */
 }
 
 embed_status embed__json_skip(embed__json *j) {

@@ -59,6 +59,10 @@ void embed__json_end(embed__json *j); /* strings stay */
 embed_status embed__json_next(embed__json *j);
 embed_status embed__json_expect(embed__json *j, embed__json_kind kind, const char *what); /* next, and it must be of this kind */
 embed_status embed__json_skip(embed__json *j);                                            /* the next value, whatever it holds */
+/* For a value that its reader knows by sight, behind a key: what stands there, up to the text's NUL, and that the reader has read
+ * so many bytes of it, the whole value. It must be JSON without a key that stands twice: nobody else looks at it. */
+static inline const char *embed__json_ahead(const embed__json *j) { return j->text + j->at; }
+void embed__json_took(embed__json *j, int64_t bytes);
 /* Whether the last key or string is this: all its bytes, NULs too. In the header, where the compiler sees the literal's length. */
 static inline bool embed__json_is(const embed__json *j, const char *what) {
   return j->string_bytes == (int64_t)strlen(what) && memcmp(j->string, what, strlen(what)) == 0;

@@ -8,12 +8,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/checked.h"
+#include "core/least.h"
 #include "core/memory.h"
+#include "core/pages.h"
+#include "thread/run.h"
 
 static embed_status system_failed(embed_context *ctx, const char *label, const char *what) {
   return embed__fail(ctx, EMBED_E_IO, -1, "%s: %s: %s", label, what, strerror(errno));
@@ -55,21 +60,45 @@ static embed_status map(embed_context *ctx, int descriptor, const char *label, u
   return EMBED_OK;
 }
 
+/* A task reads one huge page's bytes: two threads that meet in a page that is not there yet both clear one for it. */
+typedef struct read_job {
+  int descriptor;
+  unsigned char *data;
+  int64_t bytes;
+  _Atomic int failed;   /* errno, 0 = none */
+  _Atomic int64_t ends; /* the least byte at which the file ended too early */
+} read_job;
+
+static void read_part(void *arg, int64_t task, int32_t worker) {
+  read_job *job = arg;
+  const int64_t end = embed__min(job->bytes, (task + 1) * EMBED__HUGE_PAGE);
+  (void)worker;
+  for (int64_t at = task * EMBED__HUGE_PAGE; at < end;) {
+    const ssize_t got = pread(job->descriptor, job->data + at, (size_t)(end - at), (off_t)at);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) atomic_store(&job->failed, errno);
+    if (got == 0) embed__keep_least(&job->ends, at);
+    if (got <= 0) return;
+    at += got;
+  }
+}
+
+static size_t alignment_of_copy(int64_t bytes) { return bytes >= EMBED__HUGE_PAGES_FROM ? EMBED__HUGE_PAGE : EMBED__ALIGNMENT; }
+
 static embed_status read_whole(embed_context *ctx, int descriptor, const char *label, embed__map *m) {
-  enum { PIECE = 64 << 20 }; /* one read of Linux takes less than 2 GiB */
-  unsigned char *data = embed__allocate(&ctx->memory, (size_t)m->bytes, EMBED__ALIGNMENT);
+  const size_t room = (size_t)embed__whole_pages(m->bytes);
+  unsigned char *data = embed__allocate(&ctx->memory, room, alignment_of_copy(m->bytes));
   if (!data) return embed__out_of_memory(ctx, m->bytes);
   m->data = data;
   m->copied = true;
-  for (int64_t at = 0; at < m->bytes;) {
-    int64_t left = m->bytes - at;
-    ssize_t got = read(descriptor, data + at, (size_t)(left < PIECE ? left : PIECE));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return system_failed(ctx, label, "reading it");
-    if (got == 0) return embed__fail(ctx, EMBED_E_IO, at, "%s: it shrank from %" PRId64 " to %" PRId64 " bytes while it was read", label, m->bytes, at);
-    at += got;
-  }
-  return EMBED_OK;
+  if (m->bytes >= EMBED__HUGE_PAGES_FROM) embed__want_huge_pages(data, room);
+  read_job job = {.descriptor = descriptor, .data = data, .bytes = m->bytes, .ends = INT64_MAX};
+  EMBED__TRY(embed__run(ctx, embed__ceil_div(m->bytes, EMBED__HUGE_PAGE), read_part, &job));
+  errno = atomic_load(&job.failed);
+  if (errno) return system_failed(ctx, label, "reading it");
+  const int64_t end = atomic_load(&job.ends);
+  if (end == INT64_MAX) return EMBED_OK;
+  return embed__fail(ctx, EMBED_E_IO, end, "%s: it shrank from %" PRId64 " to %" PRId64 " bytes while it was read", label, m->bytes, end);
 }
 
 static embed_status take(embed_context *ctx, int descriptor, const char *label, uint32_t flags, embed__map *m) {
@@ -93,10 +122,17 @@ embed_status embed__map_open(embed_context *ctx, const char *path, const char *l
   return status;
 }
 
+bool embed__map_is_there(const char *path) {
+  int before = errno;
+  bool there = access(path, F_OK) == 0;
+  errno = before;
+  return there;
+}
+
 void embed__map_close(const embed_allocator *memory, embed__map *m) {
   void *data = (void *)(uintptr_t)m->data;
   if (m->copied)
-    embed__free(memory, data, (size_t)m->bytes, EMBED__ALIGNMENT);
+    embed__free(memory, data, (size_t)embed__whole_pages(m->bytes), alignment_of_copy(m->bytes));
   else if (data)
     (void)munmap(data, (size_t)m->bytes);
   m->data = NULL;

@@ -16,6 +16,8 @@ typedef struct embed__map {
 /* flags: EMBED_FILE_*. Regular files only; anything else fails at once, a FIFO without a writer too. E_IO: the system's
  * reason after label; E_FORMAT: an empty file. No descriptor stays open, and errno is left as it was. */
 embed_status embed__map_open(embed_context *ctx, const char *path, const char *label, uint32_t flags, embed__map *out);
+/* Whether the path leads to something, whatever it is and whoever may read it; a link that leads nowhere is nothing. */
+bool embed__map_is_there(const char *path);
 void embed__map_close(const embed_allocator *memory, embed__map *m); /* closed ones are fine */
 
 #endif

@@ -6,9 +6,9 @@
 #include "io/file.h"
 
 typedef struct embed__safetensors {
-  embed__tensor *tensors; /* in the header's order; names stand in text */
-  int64_t count, room;
-  char *text; /* the header's copy, in which it was read */
+  embed__tensor *tensors;          /* in the header's order; names stand in text */
+  int64_t count, room, name_bytes; /* of all the names, without NULs */
+  char *text;                      /* the header's copy, in which it was read */
   int64_t text_bytes;
 } embed__safetensors;
 

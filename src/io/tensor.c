@@ -5,7 +5,8 @@
 
 #include "core/checked.h"
 #include "core/options.h"
-#include "io/file.h"
+#include "core/pages.h"
+#include "io/byte_order.h"
 #include "io/text.h"
 #include "thread/run.h"
 
@@ -17,14 +18,16 @@ bool embed__tensor_extents(const embed__tensor *tensor, int64_t *rows, int64_t *
 
 /* Elements moved to where a table has them: byte order and order of extents. */
 typedef struct reorder_job {
-  const unsigned char *from; /* element (row, column) is number row * row_step + column * column_step */
+  const unsigned char *from; /* [rows, dim], or [dim, rows] where it is column-major */
   unsigned char *to;         /* [rows, dim] */
-  int64_t rows, dim, row_step, column_step, grain;
+  int64_t rows, dim;
   int64_t width; /* of an element, bytes */
-  bool swap;
+  bool swap, column_major;
 } reorder_job;
 
-static inline void move_element(unsigned char *to, const unsigned char *from, int64_t width, bool swap) {
+#define INLINE static inline __attribute__((always_inline)) /* with a constant width and swap the loops become vectors */
+
+INLINE void move_element(unsigned char *to, const unsigned char *from, int64_t width, bool swap) {
   uint16_t h;
   uint32_t w;
   uint64_t d;
@@ -46,32 +49,74 @@ static inline void move_element(unsigned char *to, const unsigned char *from, in
   }
 }
 
-/* In squares, so that both sides' lines stay in the first cache while they are used. */
-static void reorder_rows(void *arg, int64_t task, int32_t worker) {
-  enum { SQUARE = 32 };
-  const reorder_job *job = arg;
-  (void)worker;
-  int64_t end = embed__min(job->rows, (task + 1) * job->grain);
-  for (int64_t top = task * job->grain; top < end; top += SQUARE)
-    for (int64_t left = 0; left < job->dim; left += SQUARE) {
-      int64_t bottom = embed__min(end, top + SQUARE), right = embed__min(job->dim, left + SQUARE);
-      for (int64_t r = top; r < bottom; ++r)
-        for (int64_t c = left; c < right; ++c)
-          move_element(job->to + (r * job->dim + c) * job->width, job->from + (r * job->row_step + c * job->column_step) * job->width, job->width, job->swap);
+/* Rows first .. end of a column-major array. A tile is as wide as a cache line: a column of it is read in one run, its rows leave the
+ * first cache as whole lines. Written straight to the table they would meet in a few sets of that cache. */
+INLINE void transpose(const reorder_job *job, int64_t first, int64_t end, int64_t width, bool swap) {
+  enum { LINE = 64, TALL = 256 };
+  unsigned char tile[TALL * LINE];
+  const int64_t wide = LINE / width;
+  for (int64_t top = first; top < end; top += TALL) {
+    const int64_t rows = embed__min(TALL, end - top);
+    for (int64_t left = 0; left < job->dim; left += wide) {
+      const int64_t columns = embed__min(wide, job->dim - left);
+      for (int64_t c = 0; c < columns; ++c) {
+        const unsigned char *column = job->from + ((left + c) * job->rows + top) * width;
+        const int64_t next = (left + c + wide) * job->rows * width + top * width; /* far away: nothing else would fetch it */
+        if (left + c + wide < job->dim)
+          for (int64_t line = 0; line < rows * width; line += LINE) __builtin_prefetch(job->from + next + line);
+        for (int64_t r = 0; r < rows; ++r) move_element(tile + r * LINE + c * width, column + r * width, width, swap);
+      }
+      unsigned char *to = job->to + (top * job->dim + left) * width;
+      if (columns == wide)
+        for (int64_t r = 0; r < rows; ++r) memcpy(to + r * job->dim * width, tile + r * LINE, LINE);
+      else
+        for (int64_t r = 0; r < rows; ++r) memcpy(to + r * job->dim * width, tile + r * LINE, (size_t)(columns * width));
     }
+  }
+}
+
+INLINE void move(const reorder_job *job, int64_t first, int64_t end, int64_t width, bool swap) {
+  if (job->column_major) {
+    transpose(job, first, end, width, swap);
+    return;
+  }
+  const unsigned char *restrict from = job->from + first * job->dim * width;
+  unsigned char *restrict to = job->to + first * job->dim * width;
+  const int64_t count = (end - first) * job->dim;
+  for (int64_t i = 0; i < count; ++i) move_element(to + i * width, from + i * width, width, swap);
+}
+
+/* A task begins with a huge page of the table: two threads that meet in a page that is not there yet both clear one for it. */
+static int64_t first_row(const reorder_job *job, int64_t task) {
+  return embed__min(job->rows, embed__ceil_div(task * EMBED__HUGE_PAGE, job->dim * job->width));
+}
+
+static void reorder_rows(void *arg, int64_t task, int32_t worker) {
+  const reorder_job *job = arg;
+  const int64_t first = first_row(job, task), end = first_row(job, task + 1);
+  (void)worker;
+  switch (job->swap ? -job->width : job->width) {
+    case 2: move(job, first, end, 2, false); break;
+    case -2: move(job, first, end, 2, true); break;
+    case 4: move(job, first, end, 4, false); break;
+    case -4: move(job, first, end, 4, true); break;
+    case 8: move(job, first, end, 8, false); break;
+    default: move(job, first, end, 8, true);
+  }
 }
 
 static embed_status reordered(embed_context *ctx, const embed_file *f, const embed__tensor *tensor, int64_t rows, int64_t dim, embed_table_options *o,
                               embed_table **out) {
-  enum { TASK_BYTES = 1 << 20 };
   o->flags = embed__copy_flags(tensor->bytes);
   EMBED__TRY(embed__table_new(ctx, rows, dim, o, out));
-  reorder_job job = {.from = embed__tensor_data(f, tensor), .to = (*out)->data, .rows = rows, .dim = dim, .swap = tensor->swapped};
-  job.width = (*out)->packed_bytes / dim;
-  job.row_step = tensor->column_major ? 1 : dim;
-  job.column_step = tensor->column_major ? rows : 1;
-  job.grain = embed__max(1, TASK_BYTES / (*out)->packed_bytes);
-  int64_t tasks = embed__ceil_div(rows, job.grain);
+  reorder_job job = {.from = embed__tensor_data(f, tensor),
+                     .to = (*out)->data,
+                     .rows = rows,
+                     .dim = dim,
+                     .width = (*out)->packed_bytes / dim,
+                     .swap = tensor->swapped,
+                     .column_major = tensor->column_major};
+  const int64_t tasks = embed__ceil_div(rows * (*out)->packed_bytes, EMBED__HUGE_PAGE);
   embed_status status = embed__run_long(ctx, tasks, reorder_rows, &job, 0, tasks);
   if (status == EMBED_OK) return EMBED_OK;
   embed__table_release(*out);
@@ -87,6 +132,13 @@ static embed_status in_place(embed_context *ctx, const embed_file *f, const embe
   embed_status status = embed__table_view(ctx, embed__tensor_data(f, tensor), rows, dim, o, release_file, embed__file_retain(f), out);
   if (status != EMBED_OK) embed__file_release(f);
   return status;
+}
+
+static embed_status make_table(embed_context *ctx, const embed_file *f, const embed__tensor *tensor, int64_t rows, int64_t dim, embed_table_options *o,
+                               embed_table **out) {
+  if (tensor->swapped && (embed__dtype_find(tensor->dtype)->block != 1 || tensor->row_bytes)) return embed__swapped_table(ctx, f, tensor, rows, dim, o, out);
+  if (tensor->swapped || tensor->column_major) return reordered(ctx, f, tensor, rows, dim, o, out);
+  return in_place(ctx, f, tensor, rows, dim, o, out);
 }
 
 embed_status embed__file_table(embed_context *ctx, const embed_file *f, int64_t i, embed_table **out) {
@@ -113,8 +165,9 @@ embed_status embed__file_table(embed_context *ctx, const embed_file *f, int64_t 
     return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "%s: tensor \"%.100s\" is stored as %.40s, for which there is no table type%s", f->label, tensor->name,
                        tensor->stored, tensor->hint ? tensor->hint : "");
   embed_table_options o = {.size = sizeof o, .dtype = tensor->dtype, .vocab = tensor->vocab, .row_bytes = tensor->row_bytes, .group = tensor->group};
-  if (tensor->swapped || tensor->column_major) return reordered(ctx, f, tensor, rows, dim, &o, out);
-  return in_place(ctx, f, tensor, rows, dim, &o, out);
+  EMBED__TRY(make_table(ctx, f, tensor, rows, dim, &o, out));
+  (*out)->vector = tensor->rank == 1;
+  return EMBED_OK;
 }
 
 embed_status embed_file_table(embed_context *ctx, const embed_file *f, int64_t i, embed_table **out) {

@@ -233,7 +233,8 @@ static embed_status add_tokens(embed_context *ctx, const reader *r, embed_file *
     const piece *p = &r->pieces[i];
     EMBED__TRY(embed__pause(ctx, 2 * r->piece_count + i, 3 * r->piece_count));
     for (int64_t row = p->first_row; row < p->first_row + p->rows; ++row)
-      embed__tokens_add(f->tokens, r->tokens[row].begin, r->tokens[row].end - r->tokens[row].begin);
+      embed__tokens_append(f->tokens, r->tokens[row].begin, r->tokens[row].end - r->tokens[row].begin);
+    embed__tokens_index(f->tokens);
   }
   return embed__pause(ctx, 3 * r->piece_count, 3 * r->piece_count);
 }

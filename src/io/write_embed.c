@@ -10,6 +10,7 @@
 #include "io/crc32c.h"
 #include "io/floats.h"
 #include "io/writer.h"
+#include "thread/run.h"
 
 enum { LONGEST_METADATA = 30000000 }; /* three of them: a pair's parts and what is before it; readers take 100 MB of header */
 
@@ -108,7 +109,7 @@ static embed_status measure(output *o) {
   bool metadata = w->ties.count > 0;
   for (int64_t i = 0; i < w->pairs.count; ++i) metadata |= !is_ours(embed__pair(&w->pairs, i));
   o->metadata = metadata;
-  const int64_t sections = metadata + (o->conventions.size != 0) + (w->spans.count > 0) + w->tables.count;
+  const int64_t sections = metadata + (o->conventions.size != 0) + (w->spans.count > 0) + w->tables.count + w->sections.count;
   if (sections > EMBED__CONTAINER_SECTIONS)
     return embed__fail(o->ctx, EMBED_E_UNSUPPORTED, -1, "%s: an .embed file has at most %d sections, this would be %" PRId64, w->label,
                        EMBED__CONTAINER_SECTIONS, sections);
@@ -116,6 +117,7 @@ static embed_status measure(output *o) {
   o->end = o->names + 1; /* the empty name of those without one */
   o->name_at = o->end;
   for (int64_t i = 0; i < w->tables.count; ++i) o->end += (int64_t)strlen(embed__written(w, i)->name) + 1;
+  for (int64_t i = 0; i < w->sections.count; ++i) o->end += (int64_t)strlen(embed__section(w, i)->name) + 1;
   EMBED__TRY(embed__scratch_get(o->ctx, o->end, 1, &o->directory));
   memset(o->directory, 0, (size_t)o->end);
   return embed__safe_zeros(o->ctx, o->file, o->end);
@@ -217,11 +219,45 @@ static embed_status write_table(output *o, int64_t i) {
   embed__put_le(o->entry + EMBED__ENTRY_ROLES, o->roles[i], 4);
   embed__put_le(o->entry + EMBED__ENTRY_DTYPE, (uint32_t)t->dtype, 4);
   embed__put_le(o->entry + EMBED__ENTRY_GROUP, (uint32_t)t->group, 4);
+  embed__put_le(o->entry + EMBED__ENTRY_VECTOR, t->table->vector, 4);
   embed__put_le(o->entry + EMBED__ENTRY_ROWS, (uint64_t)t->rows, 8);
   embed__put_le(o->entry + EMBED__ENTRY_VOCAB, (uint64_t)t->vocab, 8);
   embed__put_le(o->entry + EMBED__ENTRY_DIM, (uint64_t)t->dim, 8);
   embed__put_le(o->entry + EMBED__ENTRY_ROW_BYTES, (uint64_t)t->row_bytes, 8);
   EMBED__TRY(embed__written_rows(o->ctx, o->w, t, add_rows, o));
+  end(o);
+  return EMBED_OK;
+}
+
+struct embed__section_sink {
+  output *to;
+  const embed__written_section *section;
+};
+
+embed_status embed__section_add(embed_context *ctx, embed__section_sink *sink, const void *bytes, int64_t count) {
+  enum { PIECE = 8 << 20 };
+  output *o = sink->to;
+  const int64_t left = sink->section->bytes - (o->file->written - o->first);
+  if (count > left)
+    return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "%s: section \"%.80s\" was to have %" PRId64 " bytes, there are more", o->w->label, sink->section->name,
+                       sink->section->bytes);
+  for (int64_t at = 0, piece; at < count; at += piece) {
+    piece = embed__min(PIECE, count - at);
+    EMBED__TRY(embed__pause(ctx, o->w->done, o->w->total));
+    EMBED__TRY(add(o, (const unsigned char *)bytes + at, piece));
+    o->w->done += piece;
+  }
+  return EMBED_OK;
+}
+
+static embed_status write_section(output *o, const embed__written_section *s) {
+  embed__section_sink sink = {.to = o, .section = s};
+  EMBED__TRY(begin(o, EMBED__SECTION_EXTRA, s->bytes >= EMBED__CONTAINER_PAGE ? EMBED__CONTAINER_PAGE : EMBED__CONTAINER_ALIGN, s->name));
+  EMBED__TRY(s->source ? s->source(o->ctx, s->arg, &sink) : embed__section_add(o->ctx, &sink, s->data, s->bytes));
+  const int64_t given = o->file->written - o->first;
+  if (given != s->bytes)
+    return embed__fail(o->ctx, EMBED_E_ARGUMENT, -1, "%s: section \"%.80s\" was to have %" PRId64 " bytes, there are %" PRId64, o->w->label, s->name, s->bytes,
+                       given);
   end(o);
   return EMBED_OK;
 }
@@ -249,9 +285,10 @@ static embed_status write_embed(embed_context *ctx, embed_writer *w, embed__safe
   if (o.conventions.size) EMBED__TRY(write_conventions(&o));
   if (w->spans.count) EMBED__TRY(write_tokens(&o));
   for (int64_t i = 0; i < w->tables.count; ++i) EMBED__TRY(write_table(&o, i));
+  for (int64_t i = 0; i < w->sections.count; ++i) EMBED__TRY(write_section(&o, embed__section(w, i)));
   fill_head(&o);
   return embed__safe_patch(ctx, f, 0, o.directory, o.end);
 }
 
 const embed__writer_format embed__writer_embed = {
-    .name = "embed", .extensions = ".embed", .many = true, .tokens = true, .strides = true, .check_table = check_table, .write = write_embed};
+    .name = "embed", .extensions = ".embed", .many = true, .tokens = true, .strides = true, .sections = true, .check_table = check_table, .write = write_embed};

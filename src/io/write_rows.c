@@ -6,7 +6,7 @@
 
 #include "core/least.h"
 #include "core/checked.h"
-#include "io/file.h"
+#include "io/byte_order.h"
 #include "io/writer.h"
 #include "thread/run.h"
 
@@ -19,18 +19,6 @@ typedef struct encode_job {
   int64_t first, rows, grain;
   _Atomic int64_t refused; /* the least row that cannot be stored, INT64_MAX = none */
 } encode_job;
-
-/* Rows of floats of more than a byte have their bytes the wrong way round on the other kind of machine; the other dtypes
- * are laid down in little-endian by their codecs. */
-static void make_little_endian(unsigned char *row, embed_dtype dtype, int64_t dim) {
-  const int64_t width = dtype == EMBED_F64 ? 8 : dtype == EMBED_F32 ? 4 : dtype == EMBED_F16 || dtype == EMBED_BF16 ? 2 : 1;
-  for (int64_t j = 0; width > 1 && j < dim; ++j, row += width)
-    for (int64_t i = 0; i < width / 2; ++i) {
-      unsigned char byte = row[i];
-      row[i] = row[width - 1 - i];
-      row[width - 1 - i] = byte;
-    }
-}
 
 static void encode_rows(void *arg, int64_t task, int32_t worker) {
   encode_job *job = arg;
@@ -47,7 +35,7 @@ static void encode_rows(void *arg, int64_t task, int32_t worker) {
       from->codec->decode(job->kernels, in, row, from->dim, from->group, 1.0f);
       if (!job->codec->encode(job->kernels, row, out, to->dim, to->group, NULL)) embed__keep_least(&job->refused, job->first + r);
     }
-    if (EMBED__BIG_ENDIAN_HOST) make_little_endian(out, to->dtype, to->dim);
+    if (embed__is_swapped(to->dtype, false)) embed__swap_rows(to->dtype, out, to->packed_bytes);
     memset(out + to->packed_bytes, 0, (size_t)(to->row_bytes - to->packed_bytes));
   }
 }
@@ -56,8 +44,8 @@ embed_status embed__written_rows(embed_context *ctx, embed_writer *w, const embe
   enum { TASK_BYTES = 256 << 10 };
   const embed_table *from = t->table;
   const int64_t most = embed__max(1, embed__min(t->rows, w->max_memory / t->row_bytes));
-  const bool in_place =
-      !EMBED__BIG_ENDIAN_HOST && from->dtype == t->dtype && from->group == t->group && from->row_bytes == t->row_bytes && t->row_bytes == t->packed_bytes;
+  const bool in_place = !embed__is_swapped(t->dtype, false) && from->dtype == t->dtype && from->group == t->group && from->row_bytes == t->row_bytes &&
+                        t->row_bytes == t->packed_bytes;
   encode_job job = {.kernels = ctx->kernels, .to = t, .codec = embed__codec_find(t->dtype), .grain = embed__max(1, TASK_BYTES / 4 / t->dim)};
   atomic_store(&job.refused, INT64_MAX);
   if (!in_place) {

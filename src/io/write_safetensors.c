@@ -98,7 +98,10 @@ static embed_status put_tensor(output *o, const embed__written_table *t, int64_t
   embed__text_add(&text, ":{\"dtype\":\"");
   embed__text_add(&text, type_of(t->dtype)->name);
   embed__text_add(&text, "\",\"shape\":");
-  embed__text_shape(&text, (const int64_t[]){t->rows, t->dim}, 2);
+  if (t->table->vector)
+    embed__text_shape(&text, &t->dim, 1);
+  else
+    embed__text_shape(&text, (const int64_t[]){t->rows, t->dim}, 2);
   embed__text_add(&text, ",\"data_offsets\":");
   embed__text_shape(&text, (const int64_t[]){begin, begin + t->bytes}, 2);
   embed__text_add(&text, "}");

@@ -101,6 +101,9 @@ static void free_contents(embed_writer *w) {
     embed__table_release(table[i].table);
   }
   free_list(w, &w->tables, sizeof *table);
+  embed__written_section *section = w->sections.items;
+  for (int64_t i = 0; i < w->sections.count; ++i) forget(w, section[i].name, (int64_t)strlen(section[i].name));
+  free_list(w, &w->sections, sizeof *section);
   free_pairs(w, &w->ties);
   free_pairs(w, &w->pairs);
   free_list(w, &w->spans, sizeof(embed__token_span));
@@ -173,13 +176,18 @@ static embed_status check_text(embed_context *ctx, const embed_writer *w, const 
   return w->format->check_text ? w->format->check_text(ctx, w, what, text, bytes) : EMBED_OK;
 }
 
-static embed_status check_name(embed_context *ctx, const embed_writer *w, const char *name) {
+static embed_status check_length(embed_context *ctx, const embed_writer *w, const char *whose, const char *name) {
   enum { NAME_BYTES = 65535 };
   size_t bytes = strlen(name);
-  if (bytes == 0) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "%s: a table's name is empty", w->label);
-  if (bytes > NAME_BYTES) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "%s: a table's name has %zu bytes, at most %d are kept", w->label, bytes, NAME_BYTES);
+  if (bytes == 0) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "%s: %s's name is empty", w->label, whose);
+  if (bytes > NAME_BYTES) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "%s: %s's name has %zu bytes, at most %d are kept", w->label, whose, bytes, NAME_BYTES);
+  return EMBED_OK;
+}
+
+static embed_status check_name(embed_context *ctx, const embed_writer *w, const char *name) {
+  EMBED__TRY(check_length(ctx, w, "a table", name));
   if (embed__written_find(w, name) >= 0) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "%s: the name \"%.100s\" stands twice", w->label, name);
-  return check_text(ctx, w, "name", name, (int64_t)bytes);
+  return check_text(ctx, w, "name", name, (int64_t)strlen(name));
 }
 
 /* How the table is to be stored: as it is, but where the caller asks for something else. */
@@ -277,6 +285,36 @@ embed_status embed_writer_metadata(embed_context *ctx, embed_writer *w, const ch
   return add_pair(ctx, w, &w->pairs, key, value, value_bytes);
 }
 
+static embed_status check_section(embed_context *ctx, const embed_writer *w, const char *name, int64_t bytes) {
+  EMBED__TRY(check_open(ctx, w));
+  if (!w->format->sections) return unsupported(ctx, w, "named sections: write an .embed file");
+  if (bytes < 0) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "%s: section \"%.100s\" has %" PRId64 " bytes", w->label, name, bytes);
+  EMBED__TRY(check_length(ctx, w, "a section", name));
+  for (int64_t i = 0; i < w->sections.count; ++i)
+    if (!strcmp(embed__section(w, i)->name, name)) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "%s: the section \"%.100s\" stands twice", w->label, name);
+  return EMBED_OK;
+}
+
+static embed_status add_section(embed_context *ctx, embed_writer *w, const char *name, embed__written_section section) {
+  embed__written_section *place;
+  EMBED__TRY(check_section(ctx, w, name, section.bytes));
+  EMBED__TRY(keep(ctx, w, name, (int64_t)strlen(name), &section.name));
+  embed_status status = append(ctx, w, &w->sections, sizeof section, &place);
+  if (status == EMBED_OK)
+    *place = section;
+  else
+    forget(w, section.name, (int64_t)strlen(name));
+  return status;
+}
+
+embed_status embed__writer_section(embed_context *ctx, embed_writer *w, const char *name, const void *data, int64_t bytes) {
+  return add_section(ctx, w, name, (embed__written_section){.data = data, .bytes = bytes});
+}
+
+embed_status embed__writer_section_from(embed_context *ctx, embed_writer *w, const char *name, int64_t bytes, embed__section_source *source, void *arg) {
+  return add_section(ctx, w, name, (embed__written_section){.bytes = bytes, .source = source, .arg = arg});
+}
+
 const char *embed__written_token(const embed_writer *w, int64_t id, int64_t *bytes) {
   *bytes = -1;
   if (id >= w->spans.count) return NULL;
@@ -366,6 +404,8 @@ embed_status embed_writer_commit(embed_context *ctx, embed_writer *w) {
   w->done = w->total = 0;
   for (int64_t i = 0; i < w->tables.count; ++i)
     if (!embed__add(w->total, embed__written(w, i)->bytes, &w->total)) return embed__out_of_memory(ctx, -1);
+  for (int64_t i = 0; i < w->sections.count; ++i)
+    if (!embed__add(w->total, embed__section(w, i)->bytes, &w->total)) return embed__out_of_memory(ctx, -1);
   embed_status status = commit(ctx, w);
   if (status == EMBED_OK) {
     w->committed = true;

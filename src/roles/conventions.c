@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a family does between ids and rows, hidden states and logits: conventions.def by the architecture that the file names. */
+/* What a family does between ids and rows, hidden states and logits: conventions.def by the architecture that a GGUF file names. */
 #include <embed/lookup.h>
 #include <float.h>
 #include <math.h>
@@ -63,12 +63,37 @@ static void learn_norm(const embed_file *f, const char *architecture, embed_conv
   if (c->norm_epsilon > 0) c->norm_flags = EMBED_NORM_LAYER;
 }
 
+static bool is_scale(double number) { return isfinite(number) && number != 0; }
+
+static double number_at(const embed_file *f, const char *key) {
+  const embed__metadata *m = embed__file_metadata_find(f, key);
+  return m ? m->number : (double)NAN;
+}
+
+/* The keys that .embed takes in (embed_writer_metadata), as `embed convert` leaves them in the metadata of safetensors. */
+bool embed__own_conventions(const embed_file *f, embed_conventions *out) {
+  const double lookup = number_at(f, "embed.lookup_scale"), logits = number_at(f, "embed.logit_scale"), softcap = number_at(f, "embed.logit_softcap");
+  const double epsilon = number_at(f, "embed.norm_epsilon"), flags = number_at(f, "embed.norm_flags");
+  const embed__metadata *round = embed__file_metadata_find(f, "embed.scale_round");
+  if (!is_scale(lookup) && !is_scale(logits)) return false;
+  *out = (embed_conventions){.size = sizeof *out, .lookup_scale = 1.0f, .scale_round = EMBED_F32, .logit_scale = 1.0f};
+  if (is_scale(lookup)) out->lookup_scale = (float)lookup;
+  if (is_scale(logits)) out->logit_scale = (float)logits;
+  if (softcap > 0 && isfinite(softcap)) out->logit_softcap = (float)softcap;
+  if (epsilon > 0 && isfinite(epsilon)) out->norm_epsilon = (float)epsilon;
+  for (int32_t known = 0; known <= (EMBED_NORM_LAYER | EMBED_NORM_PLUS_ONE); ++known)
+    if (flags == (double)known) out->norm_flags = known & (EMBED_NORM_LAYER | EMBED_NORM_PLUS_ONE);
+  for (embed_dtype t = EMBED_F32; round && t <= EMBED_BF16; ++t)
+    if (!strcmp(round->value, embed__dtype_name(t))) out->scale_round = t;
+  return true;
+}
+
 embed_conventions embed__file_conventions(const embed_file *f) {
-  if (f->conventions.size) return f->conventions; /* an .embed file that says it itself */
+  if (f->conventions.size) return f->conventions; /* an .embed file's, or its config.json's: config.c */
   embed_conventions c = {.size = sizeof c, .lookup_scale = 1.0f, .scale_round = EMBED_F32, .logit_scale = 1.0f};
   const embed__metadata *architecture = embed__file_metadata_find(f, "general.architecture");
   int64_t rows, dim = 0, table = f->roles[EMBED_ROLE_TOKEN];
-  if (!architecture) return c; /* a plain table */
+  if (embed__own_conventions(f, &c) || !architecture) return c; /* or a plain table */
   const family *of = find_family(architecture->value);
   if (table >= 0 && !embed__tensor_extents(&f->tensors[table], &rows, &dim)) dim = 0;
   c.logit_softcap = positive_key(f, architecture->value, "final_logit_softcapping"); /* Gemma 2, Gemma 3n, Grok 2 */

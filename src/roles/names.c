@@ -52,18 +52,39 @@ static bool is_in_a_list(const char *name) {
   return false;
 }
 
-/* The shortest name that ends so, of equals the first; layers of prediction heads repeat the names of the ends. */
-static int64_t tensor_ending(const embed_file *f, int32_t role, const char *ending, bool in_lists) {
-  int64_t best = -1;
-  size_t ending_bytes = strlen(ending), best_bytes = SIZE_MAX;
+/* What an ending has found: the shortest name, of equals the first; [1]: of those in a list, as the layers of prediction heads, which
+ * repeat the names of the ends, are. */
+typedef struct found {
+  const char *ending;
+  size_t ending_bytes, bytes[2];
+  int64_t tensor[2]; /* -1 = none */
+} found;
+
+static void try_ending(const embed__tensor *tensor, int64_t i, size_t bytes, int32_t role, found *f) {
+  if (!ends_in(tensor->name, bytes, f->ending, f->ending_bytes) || !fits(tensor, role)) return;
+  const bool in_list = is_in_a_list(tensor->name);
+  if (bytes >= f->bytes[in_list]) return;
+  f->tensor[in_list] = i;
+  f->bytes[in_list] = bytes;
+}
+
+static int64_t tensor_ending(const embed_file *f, int32_t role, const char **ending) {
+  found all[NAMES];
+  int count = 0;
+  for (int k = 0; k < NAMES; ++k)
+    if (names[k].role == role && names[k].ending) all[count++] = (found){names[k].name, strlen(names[k].name), {SIZE_MAX, SIZE_MAX}, {-1, -1}};
   for (int64_t i = 0; i < f->tensor_count; ++i) {
-    const char *name = f->tensors[i].name;
-    size_t bytes = strlen(name);
-    if (bytes >= best_bytes || !ends_in(name, bytes, ending, ending_bytes) || !fits(&f->tensors[i], role) || is_in_a_list(name) != in_lists) continue;
-    best = i;
-    best_bytes = bytes;
+    int64_t bytes;
+    if (!f->names || !embed__tokens_get(f->names, i, &bytes)) bytes = (int64_t)strlen(f->tensors[i].name);
+    for (int k = 0; k < count; ++k) try_ending(&f->tensors[i], i, (size_t)bytes, role, &all[k]);
   }
-  return best;
+  for (int in_list = 0; in_list < 2; ++in_list) /* outside lists before inside */
+    for (int k = 0; k < count; ++k)
+      if (all[k].tensor[in_list] >= 0) {
+        *ending = all[k].ending;
+        return all[k].tensor[in_list];
+      }
+  return -1;
 }
 
 int64_t embed__role_named(const embed_file *f, int32_t role, const char **ending) {
@@ -72,14 +93,7 @@ int64_t embed__role_named(const embed_file *f, int32_t role, const char **ending
     int64_t i = names[k].role == role ? embed__tensor_named(f, names[k].name) : -1;
     if (i >= 0 && fits(&f->tensors[i], role)) return i;
   }
-  for (int k = 0; k < 2 * NAMES; ++k) { /* outside lists before inside */
-    const role_name *name = &names[k % NAMES];
-    int64_t i = name->role == role && name->ending ? tensor_ending(f, role, name->name, k >= NAMES) : -1;
-    if (i < 0) continue;
-    *ending = name->name;
-    return i;
-  }
-  return -1;
+  return tensor_ending(f, role, ending);
 }
 
 int64_t embed__role_sibling(const embed_file *f, int32_t role, int64_t of, const char *from, const char *to) {

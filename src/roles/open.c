@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include "core/options.h"
+#include "io/format.h"
 #include "io/text.h"
+#include "roles/config.h"
 #include "roles/roles.h"
 
 static embed_status check_options(embed_context *ctx, const embed_file_options *given, embed_file_options *o) {
-  EMBED__TRY(embed__options(ctx, "embed_file_options", given, EMBED_FILE_POPULATE | EMBED_FILE_COPY, o, sizeof *o));
+  EMBED__TRY(embed__options(ctx, "embed_file_options", given, EMBED_FILE_POPULATE | EMBED_FILE_COPY | EMBED_FILE_CHECK, o, sizeof *o));
   if (o->max_header < 0) return embed__fail(ctx, EMBED_E_OPTION, -1, "max_header is %" PRId64 " bytes", o->max_header);
   if (o->dim < 0) return embed__fail(ctx, EMBED_E_OPTION, -1, "dim is %" PRId64, o->dim);
   if (o->vocab < 0) return embed__fail(ctx, EMBED_E_OPTION, -1, "vocab is %" PRId64, o->vocab);
@@ -31,6 +33,9 @@ static embed_status check_vocab(embed_context *ctx, const embed_file *f, int64_t
                      shape);
 }
 
+/* GGUF and .embed say of themselves what their family does; the other formats have none. */
+static bool is_of_transformers(const embed_file *f) { return !strcmp(f->format->name, "safetensors") || !strcmp(f->format->name, "safetensors-index"); }
+
 embed_status embed_file_open(embed_context *ctx, const char *path, const embed_file_options *opts, embed_file **out) {
   embed_file_options o;
   if (out) *out = NULL;
@@ -40,6 +45,7 @@ embed_status embed_file_open(embed_context *ctx, const char *path, const embed_f
   EMBED__TRY(check_options(ctx, opts, &o));
   EMBED__TRY(embed__file_open(ctx, path, &o, out));
   embed_status status = embed__roles_resolve(ctx, *out);
+  if (status == EMBED_OK && is_of_transformers(*out)) status = embed__config_read(ctx, *out, path);
   if (status == EMBED_OK) status = check_vocab(ctx, *out, o.vocab);
   if (status != EMBED_OK) {
     embed__file_release(*out);

@@ -11,5 +11,7 @@ embed_status embed__roles_resolve(embed_context *ctx, embed_file *f);
 embed_status embed__tie(embed_context *ctx, embed_file *f, int64_t head);
 /* What the file's family does to rows and logits; size is set. */
 embed_conventions embed__file_conventions(const embed_file *f);
+/* Those that its metadata has under this library's keys; false = it has none. */
+bool embed__own_conventions(const embed_file *f, embed_conventions *out);
 
 #endif

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/least.h"
 #include "core/options.h"
+#include "core/pages.h"
 #include "table/table.h"
 #include "thread/run.h"
 
@@ -20,14 +21,20 @@ static embed_status refuse_row(embed_context *ctx, const char *what, int64_t pos
                      position, embed__dtype_name(t->dtype));
 }
 
+/* A task begins and ends with a huge page of the new table (but for the row that lies in two): two threads that meet in a page
+ * that is not there yet both clear one for it, and one of the two is thrown away. */
 typedef struct convert_job {
   const embed__kernels *kernels;
   const embed_table *from;
   embed_table *to;
   float *scratch; /* [workers, dim] */
-  int64_t grain;
+  int64_t task_bytes;
   _Atomic int64_t refused;
 } convert_job;
+
+static int64_t first_row(const convert_job *job, int64_t task) {
+  return embed__min(job->to->rows, embed__ceil_div(task * job->task_bytes, job->to->row_bytes));
+}
 
 static void convert_rows(void *arg, int64_t task, int32_t worker) {
   convert_job *job = arg;
@@ -35,8 +42,8 @@ static void convert_rows(void *arg, int64_t task, int32_t worker) {
   embed_table *to = job->to;
   bool same = from->dtype == to->dtype && from->group == to->group;
   float *row = job->scratch + (int64_t)worker * from->dim;
-  int64_t end = embed__min(from->rows, (task + 1) * job->grain);
-  for (int64_t r = task * job->grain; r < end; ++r) {
+  const int64_t end = first_row(job, task + 1);
+  for (int64_t r = first_row(job, task); r < end; ++r) {
     unsigned char *out = to->data + r * to->row_bytes;
     if (same) {
       memcpy(out, embed__row(from, r), (size_t)from->packed_bytes);
@@ -56,8 +63,8 @@ static embed_status convert(embed_context *ctx, const embed_table *t, embed_tabl
   if (!o->vocab) o->vocab = t->vocab;
   EMBED__TRY(embed__table_new(ctx, t->rows, t->dim, o, out));
   (*out)->vocab = o->vocab; /* a table with rows and no valid id stays one */
-  convert_job job = {.kernels = ctx->kernels, .from = t, .to = *out, .grain = rows_per_task(t->dim), .refused = INT64_MAX};
-  int64_t tasks = embed__ceil_div(t->rows, job.grain);
+  convert_job job = {.kernels = ctx->kernels, .from = t, .to = *out, .task_bytes = EMBED__HUGE_PAGE, .refused = INT64_MAX};
+  const int64_t tasks = embed__ceil_div(t->rows * (*out)->row_bytes, job.task_bytes);
   if (tasks == 0) return EMBED_OK;
   EMBED__TRY(embed__scratch_matrix(ctx, embed__workers(ctx), t->dim, sizeof(float), &job.scratch));
   EMBED__TRY(embed__run_long(ctx, tasks, convert_rows, &job, 0, tasks));

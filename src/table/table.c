@@ -70,6 +70,7 @@ embed_status embed__table_new(embed_context *ctx, int64_t rows, int64_t dim, con
   *out = NULL;
   EMBED__TRY(describe(ctx, rows, dim, o, &described));
   described.owned_bytes = embed__max(1, rows * described.row_bytes);
+  if (o->flags & EMBED_TABLE_HUGE_PAGES) described.owned_bytes = embed__whole_pages(described.owned_bytes);
   described.owned_alignment = o->flags & EMBED_TABLE_HUGE_PAGES ? EMBED__HUGE_PAGE : EMBED__ALIGNMENT;
   described.data = embed__allocate(&ctx->memory, (size_t)described.owned_bytes, described.owned_alignment);
   if (!described.data) return embed__out_of_memory(ctx, described.owned_bytes);

@@ -14,6 +14,7 @@
 struct embed_table {
   embed__refcount references;
   bool writable;
+  bool vector;         /* its one row was a tensor of one extent: writers that know the difference keep it */
   unsigned char *data; /* row 0 */
   int64_t rows;        /* stored */
   int64_t vocab;       /* valid ids, <= rows */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "vocab/siphash.h"
 
+#include "vocab/hash.h"
+
 static inline uint64_t rotate(uint64_t x, int by) { return x << by | x >> (64 - by); }
 
 static inline void mix(uint64_t v[4]) {
@@ -16,16 +18,11 @@ static inline void mix(uint64_t v[4]) {
   v[2] = rotate(v[2], 32);
 }
 
-/* Little-endian. Put together as compilers know a load to be. */
-static inline uint64_t half_word(const unsigned char *p) { return (uint64_t)p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 | (uint64_t)p[3] << 24; }
-static inline uint64_t word_of(const unsigned char *p) { return half_word(p) | half_word(p + 4) << 32; }
-
-/* The count % 8 bytes behind the whole words, zeros above; loads overlap so that no loop waits for a length to be known. */
+/* The count % 8 bytes behind the whole words, zeros above. */
 static inline uint64_t rest_of(const unsigned char *p, int64_t count) {
   const int64_t rest = count % 8;
-  if (count >= 8) return rest ? word_of(p + count - 8) >> (64 - 8 * rest) : 0;
-  if (rest >= 4) return half_word(p) | half_word(p + rest - 4) << (8 * (rest - 4));
-  return rest ? (uint64_t)p[0] | (uint64_t)p[rest / 2] << (8 * (rest / 2)) | (uint64_t)p[rest - 1] << (8 * (rest - 1)) : 0;
+  if (count >= 8) return rest ? embed__word8(p + count - 8) >> (64 - 8 * rest) : 0;
+  return embed__word_part(p, rest);
 }
 
 uint64_t embed__siphash(const uint64_t key[2], const void *bytes, int64_t count) {
@@ -33,7 +30,7 @@ uint64_t embed__siphash(const uint64_t key[2], const void *bytes, int64_t count)
   uint64_t v[4] = {key[0] ^ 0x736F6D6570736575u, key[1] ^ 0x646F72616E646F6Du, key[0] ^ 0x6C7967656E657261u, key[1] ^ 0x7465646279746573u};
   int64_t whole = count - count % 8;
   for (int64_t i = 0; i < whole; i += 8) {
-    const uint64_t word = word_of(p + i);
+    const uint64_t word = embed__word8(p + i);
     v[3] ^= word;
     mix(v);
     v[0] ^= word;

@@ -73,3 +73,76 @@ cp t.npy old.npy
 one_line 'writing it' "convert under a limit"
 cmp old.npy t.npy || wrong "the old file has changed"
 is "$(ls -A | grep -c 'embed-tmp$')" 0
+
+# Both ends of a model with all that stands beside them: a GGUF file of Gemma's family, 4 tokens, 2 columns.
+octal() { # octal NUMBER BYTES: little-endian, for printf
+  number=$1 count=$2 bytes=
+  while [ "$count" -gt 0 ]; do
+    bytes=$bytes$(printf '\\%03o' $((number & 255)))
+    number=$((number >> 8)) count=$((count - 1))
+  done
+  printf %s "$bytes"
+}
+string() { printf %s "$(octal ${#1} 8)$1"; }
+pair() { printf %s "$(string "$1")$(octal 8 4)$(string "$2")"; }                    # KEY TEXT
+real() { printf %s "$(string "$1")$(octal 6 4)$(octal $(($2)) 4)"; }                # KEY BITS
+vector() { printf %s "$(string "$1")$(octal 1 4)$(octal "$2" 8)$(octal 0 4)$(octal "$3" 8)"; } # NAME N OFFSET
+matrix() { printf %s "$(string "$1")$(octal 2 4)$(octal 2 8)$(octal "$2" 8)$(octal 0 4)$(octal "$3" 8)"; }
+floats() { for bits in "$@"; do octal $((0x$bits)) 4; done; }
+make_gguf() {
+  printf "GGUF$(octal 3 4)$(octal 5 8)$(octal 7 8)"
+  printf "$(pair general.architecture gemma2)$(pair general.name 'a "small" one')$(pair tokenizer.chat_template '{{ x }}')"
+  printf "$(real gemma2.attention.layer_norm_rms_epsilon 0x358637BD)$(real gemma2.final_logit_softcapping 0x41F00000)"
+  printf "$(string general.file_type)$(octal 4 4)$(octal 7 4)"
+  printf "$(string tokenizer.ggml.tokens)$(octal 9 4)$(octal 8 4)$(octal 4 8)$(string a)$(string of)$(string the)$(string is)"
+  printf "$(matrix token_embd.weight 4 0)$(matrix output.weight 4 32)$(vector output.bias 4 64)$(vector output_norm.weight 2 96)$(matrix position_embd.weight 3 128)"
+}
+make_gguf >model.gguf
+while [ $(($(wc -c <model.gguf) % 32)) -ne 0 ]; do printf '\000' >>model.gguf; done
+printf "$(floats 3F800000 40000000 40400000 40800000 40A00000 40C00000 BF800000 3F000000)" >>model.gguf
+printf "$(floats 3F000000 3F800000 3FC00000 40000000 40200000 40400000 C0000000 3E800000)" >>model.gguf
+printf "$(floats 3E800000 3F000000 3F400000 BF800000)$(octal 0 8)$(octal 0 8)$(floats 3F800000 40000000)$(octal 0 8)$(octal 0 8)$(octal 0 8)" >>model.gguf
+printf "$(floats 3DCCCCCD 3E4CCCCD 3E99999A 3ECCCCCD 3F000000 3F19999A)$(octal 0 8)" >>model.gguf
+facts() { # facts FILE: what info says of the model, whatever the format, to $2
+  done_by info "$1"
+  grep -E '^(table|head|bias|position|type|norm|scale|soft-cap|padding) ' out >"$2"
+}
+facts model.gguf want
+is "$(wc -l <want)" 7
+for line in 'bias     output.bias  f32 [4]' 'norm     output_norm.weight  f32 [2]  RMS norm, epsilon 1e-06' 'soft-cap logits are soft-capped at 30' \
+  'scale    lookups are scaled by 1.41421354' 'head     output.weight  f32  untied' 'position position_embd.weight  f32 [3, 2]'; do
+  grep -qF -- "$line" want || wrong "not told of model.gguf: $line"
+done
+done_by lookup model.gguf --ids 0:4 --json
+sed 's/"token":"[^"]*",//g; s/"token":null,//g' out >rows
+done_by lookup model.gguf --ids 1,3 --npy h.npy
+done_by logits model.gguf --hidden h.npy --npy z.npy
+for out in m.embed m.safetensors again.safetensors again.embed; do
+  from=model.gguf
+  case $out in again.safetensors) from=m.embed ;; again.embed) from=m.safetensors ;; esac
+  done_by convert $from $out
+  facts $out got
+  cmp got want || wrong "$out describes another model: $(cat got)"
+  done_by lookup $out --ids 0:4 --json
+  sed 's/"token":"[^"]*",//g; s/"token":null,//g' out | cmp - rows || wrong "$out has other rows"
+  done_by logits $out --hidden h.npy --npy got.npy
+  cmp got.npy z.npy || wrong "$out has other logits"
+  done_by verify $out
+  grep -aq 'a "small" one\|a \\u0022small\\u0022 one' $out || wrong "$out has lost the model's name"
+  ! grep -aq 'general.file_type' $out || wrong "$out says what type the tensors of another file had"
+done
+done_by lookup m.embed --ids 2 --json
+holds '"token":"the"'
+done_by convert model.gguf m.npy
+holds "not kept: the head, the head's bias, the positions, the norm, the tokens, the family's scales and norm, the metadata"
+done_by convert model.gguf cut.embed --rows 1:3 --dtype f16
+done_by info cut.embed
+holds 'table    token_embd.weight  f16  2 rows x 2'
+holds 'bias     output.bias  f32 [1, 2]'
+holds 'norm     output_norm.weight  f32 [2]'
+holds 'position position_embd.weight  f32 [3, 2]'
+done_by logits cut.embed --hidden h.npy --npy cut.npy
+done_by lookup z.npy --ids 0 --json
+sed 's/.*"vector":\[//; s/\].*//' out | cut -d, -f2,3 >a
+done_by lookup cut.npy --ids 0 --json
+sed 's/.*"vector":\[//; s/\].*//' out | cmp - a || wrong "a range of the head has other logits"

@@ -29,3 +29,27 @@ is $? 1
 one_line "row audit failed" "verify nan.bin --json"
 holds '{"ok":false,"checks":['
 holds '{"name":"row audit","ok":false,'
+
+# The sums of an .embed file: one byte of each section in turn, in the file's order of sections, and the section is named.
+flip() { # flip FILE BYTE: that byte with its lowest bit the other way
+  byte=$(od -An -tu1 -j "$2" -N 1 "$1" | tr -d ' ')
+  printf "\\$(printf %o $((byte ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2>dd.log
+}
+number() { od -An -tu4 -j "$2" -N 4 "$1" | tr -d ' '; } # number FILE BYTE: the 32 bits there
+done_by convert "$glove" good.embed
+done_by verify good.embed
+is "$(head -n 1 out)" "checksums    ok      every section has the sum that the directory says"
+sections=$(number good.embed 12)
+is "$sections" 2
+i=0
+while [ $i -lt "$sections" ]; do
+  entry=$((64 + 96 * i))
+  cp good.embed bad.embed
+  flip bad.embed $(($(number good.embed $((entry + 8))) + $(number good.embed $((entry + 16))) / 2))
+  "$embed" verify bad.embed >out 2>err && wrong "a damaged section $i passes"
+  case $(number good.embed $entry) in 1) kind='(table "vectors")' ;; 2) kind='(tokens)' ;; *) kind='?' ;; esac
+  one_line "bad.embed: checksums failed: section $i $kind: " "verify bad.embed, section $i"
+  "$embed" verify bad.embed --json >out 2>err && wrong "a damaged section $i passes as JSON"
+  holds '{"ok":false,"checks":[{"name":"checksums","ok":false,"detail":"section '
+  i=$((i + 1))
+done

@@ -1,18 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any bytes as a model file, by content: it is refused with a reason, or all of it can be used. The bytes lie in memory that
- * has a path (memfd): the way in is embed_file_open, and nothing is written to a disk. */
+/* Any bytes as a model file: it is refused with a reason, or all of it can be used. EMBED_FUZZ_FORMAT is the format that is asked
+ * for, "" = by content, or "config": the bytes are the config.json beside a good file. The bytes lie in memory that has a path
+ * (memfd): the way in is embed_file_open, and nothing is written to a disk; what needs a folder has one in memory too. */
 #include <embed/embed.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include "io/container.h"
+#include "io/crc32c.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { FEW = 40, WIDE = 1 << 16 };
+enum { FEW = 40, WIDE = 1 << 16, BESIDE = 256 };
+static const char format[] = EMBED_FUZZ_FORMAT;
+static char folder[64]; /* "" = none */
+
+static bool is(const char *name) { return strcmp(format, name) == 0; }
 
 static void must(bool fact) {
   if (!fact) abort();
@@ -63,11 +73,21 @@ static void use_tensors(embed_context *ctx, const embed_file *f, int64_t size) {
 
 static void use_strings(embed_context *ctx, const embed_file *f) {
   const char *key, *value, *token;
-  int64_t bytes, id;
+  int64_t bytes, other_bytes, id;
+  embed_status found;
+  const bool stored = strcmp(embed_file_format(f), "embed") == 0;
   for (int64_t i = 0; i < FEW && embed_file_metadata(ctx, f, i, &key, &value, &bytes) == EMBED_OK; ++i) must(key[strlen(key)] == 0 && value[bytes] == 0);
   for (int64_t i = 0; i < FEW && (token = embed_file_token(f, i, &bytes)); ++i) {
     must(token[bytes] == '\0');
-    must(embed_file_token_id(ctx, f, token, bytes, &id) == EMBED_OK && id >= 0 && id <= i);
+    found = embed_file_token_id(ctx, f, token, bytes, &id);
+    if (stored && (found != EMBED_OK || id > i)) { /* its index lies in the file and may be wrong: nothing is built to check it by */
+      must(found == EMBED_OK || found == EMBED_E_NOT_FOUND);
+      if (found != EMBED_OK) continue;
+      const char *other = embed_file_token(f, id, &other_bytes);
+      must(other && other_bytes == bytes && memcmp(other, token, (size_t)bytes) == 0);
+      continue;
+    }
+    must(found == EMBED_OK && id >= 0 && id <= i);
   }
   must(embed_file_notes(f)[0] != '\n');
 }
@@ -87,29 +107,111 @@ static void use_roles(embed_context *ctx, const embed_file *f) {
   embed_table_release(t);
 }
 
+/* --- What stands around the bytes */
+
+static const char *in_folder(const char *name) {
+  static char path[128];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  return path;
+}
+
+static void write_beside(const char *name, const void *bytes, size_t count) {
+  int descriptor = open(in_folder(name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  must(descriptor >= 0 && write(descriptor, bytes, count) == (ssize_t)count);
+  close(descriptor);
+}
+
+/* One tensor [3, 4] of floats. */
+static void write_safetensors(const char *name, const char *tensor) {
+  char file[BESIDE] = "";
+  int header = snprintf(file + 8, sizeof file - 8, "{\"%s\":{\"dtype\":\"F32\",\"shape\":[3,4],\"data_offsets\":[0,48]}}", tensor);
+  file[0] = (char)header;
+  write_beside(name, file, 8 + (size_t)header + 48);
+}
+
+static void clear_folder(void) {
+  static const char *const names[] = {"1.safetensors", "2.safetensors", "model.safetensors", "model.safetensors.index.json", "config.json"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; ++i) (void)unlink(in_folder(names[i]));
+  (void)rmdir(folder);
+}
+
+static void make_folder(void) {
+  const char *roots[] = {"/dev/shm", "/tmp"};
+  for (int i = 0; i < 2; ++i) {
+    snprintf(folder, sizeof folder, "%s/fuzz.XXXXXX", roots[i]);
+    if (mkdtemp(folder)) break;
+    must(i == 0);
+  }
+  must(atexit(clear_folder) == 0);
+  write_safetensors("1.safetensors", "a");
+  write_safetensors("2.safetensors", "b");
+  write_safetensors("model.safetensors", "model.embed_tokens.weight");
+}
+
+/* Sums that are right, where there is room for them: a fuzzer guesses none, and what stands behind them would never be read. */
+static void seal(uint8_t *file, size_t size) {
+  embed__crc32c crc;
+  if (size < EMBED__HEAD) return;
+  embed__crc32c_init(&crc);
+  const uint64_t end = embed__u64_at(file + EMBED__HEAD_END), sections = embed__le32(file + EMBED__HEAD_SECTIONS);
+  for (uint64_t i = 0; i < sections && EMBED__HEAD + (i + 1) * EMBED__ENTRY <= size; ++i) {
+    uint8_t *entry = file + EMBED__HEAD + i * EMBED__ENTRY;
+    const uint64_t at = embed__u64_at(entry + EMBED__ENTRY_OFFSET), bytes = embed__u64_at(entry + EMBED__ENTRY_BYTES);
+    if (at <= size && bytes <= size - at) embed__put_le(entry + EMBED__ENTRY_SUM, embed__crc32c_add(&crc, 0, file + at, (int64_t)bytes), 4);
+  }
+  if (end >= EMBED__HEAD && end <= size)
+    embed__put_le(file + EMBED__HEAD_DIRECTORY_SUM, embed__crc32c_add(&crc, 0, file + EMBED__HEAD, (int64_t)end - EMBED__HEAD), 4);
+  embed__put_le(file + EMBED__HEAD_SUM, embed__crc32c_add(&crc, 0, file, EMBED__HEAD_SUM), 4);
+}
+
+/* The path to be opened, with the bytes behind it or beside it. */
+static const char *place(const uint8_t *data, size_t size) {
+  static int descriptor = -1;
+  static char path[128];
+  if (descriptor < 0) {
+    if (is("config") || is("safetensors-index")) {
+      make_folder();
+      descriptor = open(in_folder(is("config") ? "config.json" : "model.safetensors.index.json"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+      snprintf(path, sizeof path, "%s", in_folder(is("config") ? "model.safetensors" : "model.safetensors.index.json"));
+    } else {
+      descriptor = memfd_create("fuzz", MFD_CLOEXEC);
+      snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+    }
+    must(descriptor >= 0);
+  }
+  must(ftruncate(descriptor, (off_t)size) == 0);
+  if (is("embed") && size) {
+    uint8_t *sealed = malloc(size);
+    must(sealed != NULL);
+    memcpy(sealed, data, size);
+    seal(sealed, size);
+    must(pwrite(descriptor, sealed, size, 0) == (ssize_t)size);
+    free(sealed);
+  } else {
+    must(pwrite(descriptor, data, size, 0) == (ssize_t)size);
+  }
+  return path;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static embed_context *ctx;
-  static int descriptor = -1;
-  static char path[64];
   embed_file *f = NULL;
   most = (size_t)-1;
   if (!ctx) {
     const embed_allocator memory = {.size = sizeof memory, .allocate = allocate, .release = release};
     const embed_context_options o = {.size = sizeof o, .allocator = &memory};
     must(embed_context_create(&o, &ctx) == EMBED_OK);
-    descriptor = memfd_create("fuzz", MFD_CLOEXEC);
-    must(descriptor >= 0);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
   }
-  must(ftruncate(descriptor, (off_t)size) == 0 && pwrite(descriptor, data, size, 0) == (ssize_t)size);
-  most = 64 * size + (1 << 16);
-  const embed_file_options copied = {.size = sizeof copied, .flags = EMBED_FILE_COPY};
+  const char *path = place(data, size);
+  most = 64 * (size + BESIDE) + (1 << 16);
+  const embed_file_options copied = {.size = sizeof copied, .flags = EMBED_FILE_COPY, .format = *format && !is("config") ? format : NULL};
   if (embed_file_open(ctx, path, &copied, &f) != EMBED_OK) {
     failed(ctx, f);
+    must(!is("config")); /* a good file is beside it */
     return 0;
   }
   most = (size_t)-1;
-  use_tensors(ctx, f, (int64_t)size);
+  use_tensors(ctx, f, (int64_t)size + (*folder ? BESIDE : 0));
   use_strings(ctx, f);
   use_roles(ctx, f);
   embed_file_release(f);

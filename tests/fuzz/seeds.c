@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* seeds FOLDER: writes FOLDER/json and FOLDER/file, what the fuzzers begin with: a small file of each kind that the tests make. */
+/* seeds FOLDER: writes FOLDER/TARGET/, what each fuzzer begins with: small files of each kind that the tests make. All of FOLDER/file's
+ * stand in the folder of their format too. */
 #include "io/gguf_file.h"
 #include "io/safetensors_file.h"
 
-enum { ROOM = 4096 };
+enum { ROOM = 8192 };
 
 static const char *folder;
 
@@ -18,6 +19,87 @@ static void seed(const char *target, const char *name, const void *bytes, size_t
     perror(path);
     exit(1);
   }
+}
+
+static void file_seed(const char *format, const char *name, const void *bytes, size_t count) {
+  seed("file", name, bytes, count);
+  seed(format, name, bytes, count);
+}
+
+static void must(embed_context *ctx, embed_status status) {
+  if (status == EMBED_OK) return;
+  fprintf(stderr, "%s\n", embed_error_text(ctx));
+  exit(1);
+}
+
+/* Every kind of section but the extra ones, by the library's own writer. */
+static void embed_seed(const char *name, embed_dtype dtype, int with_more) {
+  static unsigned char file[1 << 16];
+  char path[4096];
+  embed_context *ctx = NULL;
+  embed_table *floats = NULL, *t = NULL;
+  embed_writer *w = NULL;
+  if (embed_context_create(NULL, &ctx) != EMBED_OK) exit(1);
+  must(ctx, embed_table_create(ctx, 2, 32, NULL, &floats));
+  must(ctx, embed_table_init(ctx, floats, NULL));
+  must(ctx, embed_table_convert(ctx, floats, &(embed_table_options){.size = sizeof(embed_table_options), .dtype = dtype}, &t));
+  snprintf(path, sizeof path, "%s/seed.embed", folder);
+  must(ctx, embed_writer_create(ctx, path, NULL, &w));
+  must(ctx, embed_writer_table(ctx, w, "wte.weight", t, NULL));
+  if (with_more) {
+    must(ctx, embed_writer_alias(ctx, w, "lm_head.weight", "wte.weight"));
+    must(ctx, embed_writer_token(ctx, w, 0, "the", 3));
+    must(ctx, embed_writer_token(ctx, w, 1, "of", 2));
+    must(ctx, embed_writer_metadata(ctx, w, "embed.role.token", "wte.weight", 10));
+    must(ctx, embed_writer_metadata(ctx, w, "embed.role.head", "lm_head.weight", 14));
+    must(ctx, embed_writer_metadata(ctx, w, "embed.lookup_scale", "5.5", 3));
+    must(ctx, embed_writer_metadata(ctx, w, "key", "value", 5));
+  }
+  must(ctx, embed_writer_commit(ctx, w));
+  embed_writer_release(w);
+  embed_table_release(t);
+  embed_table_release(floats);
+  embed_context_release(ctx);
+  FILE *in = fopen(path, "rb");
+  size_t bytes = in ? fread(file, 1, sizeof file, in) : 0;
+  if (in) fclose(in);
+  (void)unlink(path);
+  file_seed("embed", name, file, bytes);
+}
+
+/* Every kind of pair, tokens, a table of blocks with its head. */
+static void gguf_seed(void) {
+  static const char *const tokens[] = {"<s>", "a", "a", ""};
+  static const unsigned char block[34] = {0, 0x3C, 1, 2, 0x80};
+  gg_begin(3, 2, 6);
+  gg_pair_string("general.architecture", "granite");
+  gg_pair_u32("general.alignment", 32);
+  gg_key("granite.logit_scale", GG_F32);
+  gg_f32(8);
+  gg_key("flag", GG_BOOL);
+  gg_uint(1, 1);
+  gg_array("list", GG_I16, 2);
+  gg_uint(7, 2);
+  gg_uint(0xFFFF, 2);
+  gg_tokens(tokens, 4);
+  gg_tensor(TABLE, 2, (const uint64_t[]){32, 4}, 8, 0);
+  gg_tensor("output.weight", 2, (const uint64_t[]){32, 4}, 30, 160);
+  gg_pad(32);
+  for (int i = 0; i < 4; ++i) gg_bytes(block, sizeof block);
+  gg_pad(32);
+  for (int i = 0; i < 4 * 32; ++i) gg_uint(0x3F80, 2);
+  file_seed("gguf", "gguf_blocks", gg, gg_count);
+}
+
+static void config_seeds(void) {
+  static const char *const texts[] = {
+      "{\"architectures\":[\"GraniteForCausalLM\"],\"hidden_size\":4,\"vocab_size\":3,\"logits_scaling\":8.0,\"embedding_multiplier\":12,\"rms_norm_eps\":1e-"
+      "06}",
+      "{\"model_type\":\"gemma3\",\"text_config\":{\"model_type\":\"gemma3_text\",\"tie_word_embeddings\":false,\"final_logit_softcapping\":null},\"x\":[1,{}]"
+      "}",
+  };
+  seed("config", "granite", texts[0], strlen(texts[0]));
+  seed("config", "gemma", texts[1], strlen(texts[1]));
 }
 
 static void json_seeds(void) {
@@ -47,28 +129,32 @@ static void file_seeds(void) {
   char name[32];
   for (int kind = 0; kind < GOOD_SAFETENSORS; ++kind) {
     snprintf(name, sizeof name, "safetensors%d", kind);
-    seed("file", name, file, make_good_safetensors(kind, file));
+    file_seed("safetensors", name, file, make_good_safetensors(kind, file));
   }
-  seed("file", "index", file, make_index(file, ROOM, "a", "1.safetensors", "b", "2.safetensors"));
+  file_seed("safetensors-index", "index", file, make_index(file, ROOM, "a", "1.safetensors", "b", "2.safetensors"));
   for (int i = 0; i < 2; ++i) {
     snprintf(name, sizeof name, "npy%d", i);
-    seed("file", name, file, make_npy(file, i + 1, npy[i], 16, data, sizeof data));
+    file_seed("npy", name, file, make_npy(file, i + 1, npy[i], 16, data, sizeof data));
   }
   memcpy(file, "2 3\nof ", 7);
   memcpy(file + 7, data, 12);
   memcpy(file + 19, "\nthe ", 5);
   memcpy(file + 24, data, 12);
-  seed("file", "word2vec", file, 36);
-  seed("file", "word2vec_text", text, sizeof text - 1);
-  seed("file", "glove", glove, sizeof glove - 1);
+  file_seed("word2vec", "word2vec", file, 36);
+  file_seed("word2vec-text", "word2vec_text", text, sizeof text - 1);
+  file_seed("glove", "glove", glove, sizeof glove - 1);
   gg_simple(4, 3);
-  seed("file", "gguf", gg, gg_count);
+  file_seed("gguf", "gguf", gg, gg_count);
+  gguf_seed();
+  embed_seed("embed_plain", EMBED_F32, 0);
+  embed_seed("embed", EMBED_Q8_0, 1);
 }
 
 int main(int argc, char **argv) {
   if (argc != 2) return 2;
   folder = argv[1];
   json_seeds();
+  config_seeds();
   file_seeds();
   return 0;
 }

@@ -191,7 +191,8 @@ static void each_check_of_the_directory_has_a_file(void **state) {
       {4, 44, 4, EMBED_BF16, 16, "not those of its rows"},
       {4, 44, 4, EMBED_Q4_0, 72, "no rows of so many columns"},
       {4, 48, 4, 32, 48, "group"},
-      {4, 52, 4, 1, 52, "does not know"},
+      {4, 52, 4, 2, 52, "does not know"},
+      {4, 52, 4, 1, 52, "a vector has one row"},
       {4, 88, 8, 1, 52, "does not know"},
       {4, 56, 8, UINT64_MAX, 56, "63 bits"},
       {4, 56, 8, INT64_MAX, 56, "64 bits"},
@@ -370,16 +371,23 @@ static void every_truncation_and_every_flipped_byte_of_the_head_is_refused(void 
   embed_context_release(ctx);
 }
 
-/* Any byte of the rest: mapped files open and are safe to use; copied ones are refused, but for the gaps between sections. */
-static void every_changed_byte_behind_the_head_is_safe_and_found_by_a_copy(void **state) {
+/* Any byte of the rest: mapped files open and are safe to use; copied and checked ones are refused with the section's name, but for
+ * the gaps between sections. */
+static void every_changed_byte_behind_the_head_is_safe_and_found_by_its_sum(void **state) {
   (void)state;
   static unsigned char file[ROOM], bad[ROOM];
   embed_context *ctx = new_context(NULL);
   size_t bytes = make_file(file);
   static const struct {
     int first, end;
-  } sections[] = {
-      {AT_METADATA, AT_METADATA + 15}, {AT_CONVENTIONS, AT_CONVENTIONS + 24}, {AT_TOKENS, AT_TOKENS + 165}, {AT_EXTRA, AT_EXTRA + 18}, {AT_TABLE, FILE_BYTES}};
+    const char *name;
+  } sections[] = {{AT_METADATA, AT_METADATA + 15, "section 0 (metadata): "},
+                  {AT_CONVENTIONS, AT_CONVENTIONS + 24, "section 1 (conventions): "},
+                  {AT_TOKENS, AT_TOKENS + 165, "section 2 (tokens): "},
+                  {AT_EXTRA, AT_EXTRA + 18, "section 3 (extra \"state\"): "},
+                  {AT_TABLE, FILE_BYTES, "section 4 (table \"table\"): "}};
+  embed_file *good = open_file(ctx, write_file("changed", file, bytes), &(embed_file_options){.size = sizeof(embed_file_options), .flags = EMBED_FILE_CHECK});
+  embed_file_release(good);
   for (size_t s = 0; s < sizeof sections / sizeof *sections; ++s)
     for (int i = sections[s].first; i < sections[s].end; ++i)
       for (int flip = 1; flip <= 0xFF; flip += flip < 128 ? flip : 127) {
@@ -387,8 +395,9 @@ static void every_changed_byte_behind_the_head_is_safe_and_found_by_a_copy(void 
         memcpy(bad, file, bytes);
         bad[i] ^= (unsigned char)flip;
         const char *path = write_file("changed", bad, bytes);
-        embed_file_options copy = {.size = sizeof copy, .flags = EMBED_FILE_COPY};
-        if (embed_file_open(ctx, path, &copy, &f) != EMBED_E_FORMAT) fail_msg("byte %d is not covered by a sum", i);
+        for (uint32_t flags = EMBED_FILE_COPY; flags <= EMBED_FILE_CHECK; flags += EMBED_FILE_CHECK - EMBED_FILE_COPY)
+          refused(ctx, path, &(embed_file_options){.size = sizeof(embed_file_options), .flags = flags}, EMBED_E_FORMAT, HEAD + (int64_t)s * ENTRY + 24,
+                  sections[s].name);
         if (embed_file_open(ctx, path, NULL, &f) != EMBED_OK) continue;
         for (int64_t id = -1; id < 6; ++id) {
           int64_t length = -1, found;
@@ -523,7 +532,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(each_check_of_a_section_has_a_file),
     cmocka_unit_test(unknown_sections_are_skipped_unless_they_are_needed),
     cmocka_unit_test(every_truncation_and_every_flipped_byte_of_the_head_is_refused),
-    cmocka_unit_test(every_changed_byte_behind_the_head_is_safe_and_found_by_a_copy),
+    cmocka_unit_test(every_changed_byte_behind_the_head_is_safe_and_found_by_its_sum),
     cmocka_unit_test(every_failed_allocation_of_opening_is_clean),
     cmocka_unit_test(opening_a_large_vocabulary_reads_its_directory_alone),
     cmocka_unit_test(the_same_contents_give_the_same_bytes),

@@ -17,8 +17,10 @@ static inline void gg_bytes(const void *bytes, size_t count) {
   gg_count += count;
 }
 
+static int gg_big_endian; /* numbers of files made from now on; 0 after each test */
+
 static inline void gg_uint(uint64_t value, int width) {
-  for (int i = 0; i < width; ++i) gg_bytes(&(unsigned char){(unsigned char)(value >> (8 * i))}, 1);
+  for (int i = 0; i < width; ++i) gg_bytes(&(unsigned char){(unsigned char)(value >> (8 * (gg_big_endian ? width - 1 - i : i)))}, 1);
 }
 
 static inline void gg_u32(uint32_t value) { gg_uint(value, 4); }

@@ -23,8 +23,8 @@ static void other_versions_are_refused_by_name(void **state) {
     refused(ctx, gg_written(), NULL, EMBED_E_UNSUPPORTED, 4, says);
   }
   gg_simple(4, 3);
-  memcpy(gg + 4, "\0\0\0\3", 4);
-  refused(ctx, gg_written(), NULL, EMBED_E_UNSUPPORTED, 4, "big-endian");
+  memcpy(gg + 4, "\0\0\0\4", 4); /* the other byte order */
+  refused(ctx, gg_written(), NULL, EMBED_E_UNSUPPORTED, 4, "version 4, versions 2 and 3");
   embed_file_options o = {.size = sizeof o, .format = "gguf"};
   refused(ctx, write_file("gguf", "GGML and more", 13), &o, EMBED_E_FORMAT, 0, "does not begin with GGUF");
   done(ctx, NULL);

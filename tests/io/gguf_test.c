@@ -427,6 +427,48 @@ static void real_vocabularies_open(void **state) {
   embed_context_release(ctx);
 }
 
+/* The floats of a table of one type, read as its blocks and its stored bits say. */
+static void gg_table_gives(uint64_t columns, uint64_t rows, uint32_t type, const void *bytes, size_t count, const float *want) {
+  embed_context *ctx = new_context(NULL);
+  gg_begin(3, 1, 0);
+  gg_tensor(TABLE, 2, (const uint64_t[]){columns, rows}, type, 0);
+  gg_pad(32);
+  gg_bytes(bytes, count);
+  gg_pad(32);
+  embed_file *f = open_file(ctx, gg_written(), NULL);
+  embed_table *t = open_table(ctx, f);
+  float got[2][32] = {{0}};
+  for (int64_t r = 0; r < (int64_t)rows; ++r) assert_int_equal(embed_table_get_rows(ctx, t, &r, 1, got[r], EMBED_F32, 0), EMBED_OK);
+  for (uint64_t r = 0; r < rows; ++r) assert_memory_equal(got[r], want + r * columns, columns * sizeof(float));
+  embed_table_release(t);
+  done(ctx, f);
+}
+
+/* GF-24: a half scale, then 32 signed bytes. */
+static void q8_0_blocks_give_their_exact_values(void **state) {
+  (void)state;
+  unsigned char blocks[2][34] = {{0x00, 0x38}, {0x00, 0xB4}}; /* 0.5, -0.25 */
+  float want[2][32];
+  for (int i = 0; i < 32; ++i) {
+    int first = i - 16, second = i % 2 ? 127 - 8 * i : -127 + 3 * i;
+    blocks[0][2 + i] = (unsigned char)first;
+    blocks[1][2 + i] = (unsigned char)second;
+    want[0][i] = 0.5f * (float)first;
+    want[1][i] = -0.25f * (float)second;
+  }
+  gg_table_gives(32, 2, 8, blocks, sizeof blocks, want[0]);
+}
+
+/* DT-04: neither subnormals nor the sign of zero are lost on the way. */
+static void bf16_is_widened_exactly(void **state) {
+  (void)state;
+  static const unsigned char row[] = {0x01, 0x00, 0x00, 0x80, 0x7F, 0x80, 0x49, 0x40};
+  static const uint32_t bits[] = {0x00010000u, 0x80000000u, 0x807F0000u, 0x40490000u};
+  float want[4];
+  memcpy(want, bits, sizeof want);
+  gg_table_gives(4, 1, 30, row, sizeof row, want);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_table_of_floats_opens_in_place),
     cmocka_unit_test(tensors_lie_at_multiples_of_the_alignment),
@@ -442,6 +484,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(extents_are_turned_round_up_to_four_of_them),
     cmocka_unit_test(a_small_llama_holds_what_is_known_of_it),
     cmocka_unit_test(real_vocabularies_open),
+    cmocka_unit_test(q8_0_blocks_give_their_exact_values),
+    cmocka_unit_test(bf16_is_widened_exactly),
 };
 
 TEST_MAIN(tests)

@@ -63,6 +63,7 @@ static uint64_t bits_of(int number, int width) {
   return number == 0 ? 0 : ((w >> 16) & 0x8000u) | ((((w >> 23) & 255u) - 112u) << 10) | ((w >> 13) & 1023u); /* exact below 2048 */
 }
 
+/* NP-01, NP-03 */
 static void every_byte_order_and_order_of_extents_gives_the_same_rows(void **state) {
   (void)state;
   static const int shapes[][2] = {{1, 1}, {1, 7}, {7, 1}, {3, 4}, {33, 31}, {37, 70}, {600, 65}};
@@ -165,6 +166,7 @@ static void one_extent_is_one_row_and_other_ranks_are_no_table(void **state) {
   embed_context_release(ctx);
 }
 
+/* NP-07 */
 static void types_without_a_table_type_are_listed_and_not_opened(void **state) {
   (void)state;
   static const struct {
@@ -362,6 +364,7 @@ static void a_conversion_can_be_stopped(void **state) {
 
 static const char plain[] = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }";
 
+/* NP-05, NP-09 */
 static void versions_and_header_lengths_are_checked(void **state) {
   (void)state;
   static unsigned char file[ROOM];
@@ -390,6 +393,7 @@ static void versions_and_header_lengths_are_checked(void **state) {
   embed_context_release(ctx);
 }
 
+/* NP-11 */
 static void sizes_that_wrap_are_an_overflow(void **state) {
   (void)state;
   static const struct {
@@ -408,6 +412,7 @@ static void sizes_that_wrap_are_an_overflow(void **state) {
   embed_context_release(ctx);
 }
 
+/* NP-09 */
 static void a_file_cut_at_any_byte_is_refused_there(void **state) {
   (void)state;
   static unsigned char file[ROOM];

@@ -377,6 +377,86 @@ static void a_file_cut_at_any_byte_is_refused_there(void **state) {
   embed_context_release(ctx);
 }
 
+/* What a header says, whatever stands between its parts: each tensor's name, type, shape and place, or the status. */
+static void describe(embed_context *ctx, const char *header, char *out) {
+  static unsigned char file[ROOM];
+  embed_file *f = NULL;
+  const size_t bytes = make_safetensors(file, header, 1, NULL, 0), data = 48; /* its numbers do not matter */
+  memset(file + bytes, 0, data);
+  const embed_status status = embed_file_open(ctx, write_file("sight", file, bytes + data), NULL, &f);
+  out += sprintf(out, "%d", (int)status);
+  for (int64_t i = 0; status == EMBED_OK && i < embed_file_count(f); ++i) {
+    embed_tensor_info info = {.size = sizeof info};
+    assert_int_equal(embed_file_tensor(ctx, f, i, &info), EMBED_OK);
+    out += sprintf(out, " %s %s %lld+%lld", info.name, info.stored, (long long)(info.offset - (int64_t)bytes), (long long)info.bytes);
+    for (int j = 0; j < info.rank; ++j) out += sprintf(out, " %lld", (long long)info.shape[j]);
+  }
+  embed_file_release(f);
+}
+
+/* A blank behind the brace of an entry, and no reader knows it by sight. */
+static void with_blanks(const char *header, char *out) {
+  while (*header) {
+    *out++ = *header;
+    if (*header++ == ':' && *header == '{') out = stpcpy(out, "{ "), ++header;
+  }
+  *out = '\0';
+}
+
+/* Entries as writers put them are read at sight, others by the parser: of no header do the two say different things. */
+static void an_entry_read_at_sight_says_what_the_parser_says(void **state) {
+  (void)state;
+  static const char good[] =
+      "{\"a\":{\"dtype\":\"F32\",\"shape\":[3,2],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"I8\",\"shape\":[24],\"data_offsets\":[24,48]}}";
+  static const char values[] = "0129-.,:[]{}\" \\aI";
+  static const char *const parts[][2] = {
+      {"[3,2]", "[]"},
+      {"[3,2]", "[6]"},
+      {"[3,2]", "[1,1,1,1,1,1,3,2]"},
+      {"[3,2]", "[1,1,1,1,1,1,1,3,2]"},
+      {"[3,2]", "[03,2]"},
+      {"[3,2]", "[3,2,]"},
+      {"[3,2]", "[6,1,1]"},
+      {"[3,2]", "[3,2,1000000000000000000]"},
+      {"[3,2]", "[3,2.0]"},
+      {"[3,2]", "[3,99999999999999999999]"},
+      {"[0,24]", "[24,0]"},
+      {"[0,24]", "[00,24]"},
+      {"[0,24]", "[0,24,48]"},
+      {"[0,24]", "[0,1000000000000000000]"},
+      {"[0,24]", "[0,999999999999999999]"},
+      {"[0,24]", "[0,9223372036854775807]"},
+      {"[0,24]}", "[0,24],\"x\":1}"},
+      {"\"F32\"", "\"F3\\u0032\""},
+      {"\"F32\"", "\"\""},
+      {"\"F32\"", "\"F32"},
+      {"\"F32\"", "7"},
+  };
+  char header[400], other[400], says[1000], other_says[1000];
+  embed_context *ctx = new_context(NULL);
+  describe(ctx, good, says);
+  assert_string_equal(says, "0 a F32 0+24 3 2 b I8 24+24 24");
+  for (size_t i = 0; i < sizeof good - 1; ++i)
+    for (size_t v = 0; v < sizeof values - 1; ++v) {
+      strcpy(header, good);
+      header[i] = values[v];
+      with_blanks(header, other);
+      describe(ctx, header, says);
+      describe(ctx, other, other_says);
+      assert_string_equal(says, other_says);
+    }
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i) {
+    const char *at = strstr(good, parts[i][0]);
+    sprintf(header, "%.*s%s%s", (int)(at - good), good, parts[i][1], at + strlen(parts[i][0]));
+    with_blanks(header, other);
+    describe(ctx, header, says);
+    describe(ctx, other, other_says);
+    assert_string_equal(says, other_says);
+  }
+  unlink(path_of("sight"));
+  embed_context_release(ctx);
+}
+
 /* Opens it; where it opens, every tensor of it can be described, found and, being a table, read. */
 static void use_all(embed_context *ctx, const char *path) {
   embed_file *f = NULL;
@@ -669,6 +749,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(brackets_nested_200000_deep_are_refused),
     cmocka_unit_test(lengths_and_other_files_are_told_apart),
     cmocka_unit_test(a_file_cut_at_any_byte_is_refused_there),
+    cmocka_unit_test(an_entry_read_at_sight_says_what_the_parser_says),
     cmocka_unit_test(no_single_wrong_bit_of_a_header_harms),
     cmocka_unit_test(every_failing_allocation_is_reported_and_leaks_nothing),
     cmocka_unit_test(memory_is_a_small_multiple_of_the_header),

@@ -8,12 +8,20 @@
 typedef struct model {
   const char *name, *file, *table, *norm, *hidden, *before_norm;
   int64_t tensors;
-  float lookup_scale, epsilon; /* epsilon 0: the file does not say */
+  float lookup_scale, epsilon;
+  int32_t norm_flags;
 } model;
 
-static const model smollm2 = {
-    "smollm2", "smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", "token_embd.weight", "output_norm.weight", "smollm2-hidden-32.npy", "smollm2-prenorm-32.npy", 272, 1,
-    1e-5f};
+static const model smollm2 = {"smollm2",
+                              "smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+                              "token_embd.weight",
+                              "output_norm.weight",
+                              "smollm2-hidden-32.npy",
+                              "smollm2-prenorm-32.npy",
+                              272,
+                              1,
+                              1e-5f,
+                              0};
 static const model gemma3 = {"gemma3-270m",
                              "gemma3-270m/gemma-3-270m-q4_k_m.gguf",
                              "token_embd.weight",
@@ -22,8 +30,11 @@ static const model gemma3 = {"gemma3-270m",
                              "gemma3-270m-prenorm-32.npy",
                              236,
                              25.298221f,
-                             1e-6f};
-static const model minilm = {"minilm", "minilm/model.safetensors", "embeddings.word_embeddings.weight", "embeddings.LayerNorm.weight", NULL, NULL, 104, 1, 0};
+                             1e-6f,
+                             0};
+static const model minilm = {
+    "minilm",        "minilm/model.safetensors", "embeddings.word_embeddings.weight", "embeddings.LayerNorm.weight", NULL, NULL, 104, 1, 1e-12f,
+    EMBED_NORM_LAYER}; /* its config.json says so */
 
 enum { TOP = 10, STATES = 32, NEAR = 5, FIRST = 8 };
 
@@ -144,7 +155,7 @@ static void ends_and_conventions(const model *m) {
   assert_true(info.logit_scale == 1 && info.logit_softcap == 0);
   assert_int_equal(embed_file_conventions(o.ctx, o.file, &c), EMBED_OK);
   assert_true(c.lookup_scale == m->lookup_scale && c.norm_epsilon == m->epsilon && c.scale_round == EMBED_F32);
-  assert_int_equal(c.norm_flags, 0);
+  assert_int_equal(c.norm_flags, m->norm_flags);
   embed_head_release(h);
   close_model(o);
 }

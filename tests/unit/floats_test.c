@@ -2,6 +2,7 @@
 /* Text to float: the bits of the C library's strtof (this program never leaves the C locale), and no byte more is read. */
 #include "test.h"
 
+#include <fenv.h>
 #include <float.h>
 #include <math.h>
 
@@ -37,6 +38,25 @@ static void reads_as_strtof(const char *text) {
   }
 }
 
+/* A row of numbers has a quick way through the usual forms where much of it is still to come; the last of a row goes the other. */
+static void reads_in_a_row(const char *text, float want) {
+  static const char *const behind[] = {"", " 0.25 -0.5 0.125 1.5 -2.5", "\n0000000000000000000000000000", "x999999999999999999999999999999"};
+  char line[1024];
+  for (size_t i = 0; i < sizeof behind / sizeof *behind; ++i) {
+    const int before = snprintf(line, sizeof line, " 0.5 %s", text), all = snprintf(line, sizeof line, " 0.5 %s%s", text, behind[i]);
+    assert_true(before > 0 && all < (int)sizeof line);
+    const unsigned char *at = (const unsigned char *)line;
+    float got[2] = {7.0f, 7.0f};
+    const unsigned char *end = embed__read_floats(at, at + all, 2, got);
+    if (isinf(want)) {
+      assert_null(end);
+      continue;
+    }
+    if (end != at + before || bits_of(got[0]) != bits_of(0.5f) || bits_of(got[1]) != bits_of(want))
+      fail_msg("%s: got %a (%ld bytes), wanted %a (%d)", line, (double)got[1], end ? (long)(end - at) : -1L, (double)want, before);
+  }
+}
+
 static void random_bit_patterns_in_every_usual_form_read_exactly(void **state) {
   enum { COUNT = 1000000 };
   static const char *const forms[] = {"%.9g", "%.6f", "%.8e", "%.17g", "%.5f", "%.7g"};
@@ -53,6 +73,7 @@ static void random_bit_patterns_in_every_usual_form_read_exactly(void **state) {
       want = strtof(text, NULL);
       if (embed__read_float(at, at + bytes, &got) != at + bytes || bits_of(got) != bits_of(want))
         fail_msg("%s: got %a, wanted %a", text, (double)got, (double)want);
+      if (i % 32 == 0) reads_in_a_row(text, want);
     }
   }
 }
@@ -72,6 +93,50 @@ static void vector_like_numbers_read_exactly(void **state) {
     float got;
     assert_ptr_equal(embed__read_float(at, at + strlen(text), &got), at + strlen(text));
     assert_int_equal(bits_of(got), bits_of(value));
+    if (i % 8 == 0) reads_in_a_row(text, value);
+    for (int decimals = 1; i % 64 == 0 && decimals <= 17; ++decimals) {
+      snprintf(text, sizeof text, i % 128 ? "%.*f" : "%.*e", decimals, (double)value);
+      reads_in_a_row(text, strtof(text, NULL));
+    }
+  }
+}
+
+/* Whole numbers of 25 bits and halves of such lie exactly between two floats, and have few digits. */
+static void short_middles_go_to_the_even_neighbour(void **state) {
+  uint64_t seed = 6;
+  (void)state;
+  for (int i = 0; i < 20000; ++i) {
+    char text[64];
+    const uint32_t odd = 0x01000001u | (uint32_t)(test_random(&seed) >> 40);
+    snprintf(text, sizeof text, i % 2 ? "%.8e" : "-%.11e", (double)odd / (i % 4 < 2 ? 1.0 : 8.0));
+    const float want = strtof(text, NULL);
+    assert_int_equal(bits_of(want) & 1, 0);
+    reads_in_a_row(text, want);
+    /* All but a middle, and the nearest double is that middle: the 15th decimal decides. */
+    snprintf(text, sizeof text, "%.15f", ldexp((double)odd, i % 2 ? -22 : -21));
+    reads_in_a_row(text, strtof(text, NULL));
+  }
+}
+
+static void the_hosts_rounding_mode_changes_nothing(void **state) {
+  static const int modes[] = {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
+  enum { COUNT = 2000, DIM = 8 };
+  uint64_t seed = 7;
+  (void)state;
+  for (int i = 0; i < COUNT; ++i) {
+    char text[32 * DIM];
+    float want[DIM], got[DIM];
+    size_t n = 0;
+    for (int j = 0; j < DIM; ++j) n += (size_t)snprintf(text + n, sizeof text - n, " %.8f", (double)test_uniform(&seed));
+    const unsigned char *at = (const unsigned char *)text;
+    assert_ptr_equal(embed__read_floats(at, at + n, DIM, want), at + n);
+    for (int m = 0; m < 3; ++m) {
+      assert_int_equal(fesetround(modes[m]), 0);
+      const unsigned char *end = embed__read_floats(at, at + n, DIM, got);
+      fesetround(FE_TONEAREST);
+      assert_ptr_equal(end, at + n);
+      assert_memory_equal(got, want, sizeof want);
+    }
   }
 }
 
@@ -95,6 +160,7 @@ static void random_decimals_read_exactly(void **state) {
     float got, want = strtof(text, NULL);
     if (embed__read_float(at, at + strlen(text), &got) != at + strlen(text) || bits_of(got) != bits_of(want))
       fail_msg("%s: got %a, wanted %a", text, (double)got, (double)want);
+    if (i % 8 == 0) reads_in_a_row(text, want);
   }
 }
 
@@ -185,7 +251,10 @@ static void the_ends_of_the_range_read_as_strtof_reads_them(void **state) {
                                       "1e+02",
                                       "1e-05"};
   (void)state;
-  for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) reads_as_strtof(texts[i]);
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) {
+    reads_as_strtof(texts[i]);
+    reads_in_a_row(texts[i], strtof(texts[i], NULL));
+  }
 }
 
 static void numbers_of_800_digits_read_exactly(void **state) {
@@ -279,6 +348,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(vector_like_numbers_read_exactly),
     cmocka_unit_test(random_decimals_read_exactly),
     cmocka_unit_test(middles_go_to_the_even_neighbour_and_a_hair_decides),
+    cmocka_unit_test(short_middles_go_to_the_even_neighbour),
+    cmocka_unit_test(the_hosts_rounding_mode_changes_nothing),
     cmocka_unit_test(the_ends_of_the_range_read_as_strtof_reads_them),
     cmocka_unit_test(numbers_of_800_digits_read_exactly),
     cmocka_unit_test(words_read_as_strtof_reads_them),

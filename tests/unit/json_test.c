@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include "io/json.h"
+#include "vocab/hash.h"
 
 #include <embed/embed.h>
 #include <inttypes.h>
@@ -317,6 +318,42 @@ static void a_key_twice_among_many_is_found(void **state) {
   embed_context_release(ctx);
 }
 
+/* Keys that meet in one slot of a hash whose key they know: told apart all the same, and not by comparing all with all. */
+static void keys_chosen_against_the_quick_hash_are_told_apart(void **state) {
+  (void)state;
+  enum { COUNT = 2000 };
+  static char text[COUNT * 24];
+  static const uint64_t seed[2] = {3, 5};
+  embed_context *ctx = new_context();
+  for (int twice = 0; twice < 2; ++twice) {
+    char *at = stpcpy(text, "{");
+    int64_t last = 0;
+    for (uint64_t i = 0, found = 0; found < COUNT; ++i) {
+      char word[24];
+      int bytes = sprintf(word, "%llx", (unsigned long long)i);
+      if (embed__hash(seed, word, bytes) & 0xFFF) continue;
+      last = at - text + 1;
+      at += sprintf(at, "%s\"%s\":0", found ? "," : "", word);
+      ++found;
+    }
+    if (twice) { /* the last is the first again */
+      const size_t bytes = strcspn(text + 1, ":");
+      memcpy(text + last, text + 1, bytes);
+      at = stpcpy(text + last + bytes, ":0");
+    }
+    at = stpcpy(at, "}");
+    embed__json j;
+    embed__json_begin(&j, ctx, "t", text, at - text, 0);
+    memcpy(j.seed, seed, sizeof seed);
+    j.seeded = true;
+    embed_status status = embed__json_skip(&j);
+    embed__json_end(&j);
+    assert_int_equal(status, twice ? EMBED_E_FORMAT : EMBED_OK);
+    if (twice) assert_int_equal(ctx->error_at, last);
+  }
+  embed_context_release(ctx);
+}
+
 /* --- Against jansson, and against itself */
 
 static size_t put_random(uint64_t *seed, char *out, int depth) {
@@ -493,6 +530,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(numbers_past_64_bits_or_double_are_an_overflow),
     cmocka_unit_test(containers_nest_64_deep_and_no_deeper),
     cmocka_unit_test(a_key_twice_among_many_is_found),
+    cmocka_unit_test(keys_chosen_against_the_quick_hash_are_told_apart),
     cmocka_unit_test(jansson_takes_and_refuses_the_same_texts),
     cmocka_unit_test(jansson_differs_where_it_is_said),
     cmocka_unit_test(a_text_cut_at_any_byte_is_refused),
