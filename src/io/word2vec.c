@@ -172,7 +172,7 @@ static embed_status explain(embed_context *ctx, const loading *l) {
 }
 
 static embed_status load_blocks(embed_context *ctx, loading *l) {
-  const int64_t tasks = COPY + l->block * l->row_bytes / EMBED__HUGE_PAGE + 2;
+  const int64_t tasks = COPY + embed__min(l->block, l->rows) * l->row_bytes / EMBED__HUGE_PAGE + 2;
   loading counting = *l;
   while (next_step(&counting)) continue;
   while (next_step(l)) {

@@ -210,6 +210,21 @@ static void memory_is_bounded_by_the_file(void **state) {
   assert_int_equal(c.blocks, 0);
 }
 
+/* No rows of many columns are no work, whatever their width would be. */
+static void no_rows_open_at_once(void **state) {
+  (void)state;
+  embed_context *ctx = new_context(NULL);
+  embed_file *f =
+      open_file(ctx, write_file("w2v", "0 144115188075855872\n", 21), &(embed_file_options){.size = sizeof(embed_file_options), .format = "word2vec"});
+  embed_table *t = open_table(ctx, f);
+  assert_int_equal(embed_table_rows(t), 0);
+  assert_int_equal(embed_table_dim(t), (int64_t)1 << 57);
+  embed_table_release(t);
+  embed_file_release(f);
+  unlink(path_of("w2v"));
+  embed_context_release(ctx);
+}
+
 /* WV-20 */
 static void a_file_cut_at_any_byte_is_refused(void **state) {
   (void)state;
@@ -561,6 +576,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(headers_that_promise_too_much_are_refused),
     cmocka_unit_test(memory_is_bounded_by_the_file),
     cmocka_unit_test(a_file_cut_at_any_byte_is_refused),
+    cmocka_unit_test(no_rows_open_at_once),
     cmocka_unit_test(only_newlines_may_follow_the_last_row),
     cmocka_unit_test(tokens_may_hold_any_byte_but_blank),
     cmocka_unit_test(repeated_and_empty_tokens_are_counted_and_the_first_owns_its_name),
