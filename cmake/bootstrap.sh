@@ -15,7 +15,18 @@ usage: sh cmake/bootstrap.sh GOAL [ARGUMENTS]
   bench    build and run the benchmarks; ARGUMENTS go to bench_op
   noblas   check without OpenBLAS
   clang    check with clang
+  consumers  the tests of check that use an installed copy from C, C++, Rust, Go and Python, and those of the ABI; none is skipped
+  docs     the headers' comments as HTML and manual pages, in build/docs
   asan     check with clang's address and undefined-behaviour sanitizers
+  tsan     check with clang's thread sanitizer
+  msan     check with clang's sanitizer of uninitialised memory
+  valgrind check under valgrind
+  blas     the tests around OpenBLAS with each of Debian's variants of it, as several CPUs
+  nehalem  check in qemu as a CPU without AVX
+  haswell  check in qemu as a CPU with AVX2
+  arm64    check on another machine, in qemu: the neon level
+  s390x    the same, big-endian
+  i386     check with pointers of 32 bits
   fuzz     run the fuzzers under the same sanitizers; the ARGUMENT is the executions of each (500000)
 USAGE
   exit 2
@@ -41,6 +52,14 @@ compiles() { # FLAGS...: does the goal's compiler make a program with them?
   "$@" "$trial.c" -o "$trial" >>"$log" 2>&1 && rm -f "$trial" "$trial.c"
 }
 
+runs() { # FLAGS...: and does the kernel run it?
+  trial=$build/trial
+  printf 'int main(void) { return 0; }\n' >"$trial.c"
+  "$@" "$trial.c" -o "$trial" >>"$log" 2>&1 && "$trial" >>"$log" 2>&1 && rm -f "$trial" "$trial.c"
+}
+
+variant_folder() { echo "/usr/lib/$("${CC:-cc}" -print-multiarch)/openblas-$1"; }
+
 have() {
   case $1 in
     compiler) command -v "${CC:-cc}" >/dev/null && compiles "${CC:-cc}" ;;
@@ -51,6 +70,16 @@ have() {
     cmocka) command -v pkg-config >/dev/null && pkg-config --exists cmocka ;;
     clang) clang=$(find_clang) && test -n "$clang" && compiles "$clang" ;;
     sanitizers) clang=$(find_clang) && test -n "$clang" && compiles "$clang" -fsanitize=address,undefined ;;
+    valgrind) command -v valgrind >/dev/null ;;
+    cxx) command -v "${CXX:-c++}" >/dev/null ;;
+    fortran) test -e "$("${CC:-cc}" -print-file-name=libgfortran.a)" ;; # openblas.pc names it for static programs
+    cargo) command -v cargo >/dev/null && cargo --version >/dev/null 2>&1 ;;
+    go | scdoc | doxygen) command -v "$1" >/dev/null ;;
+    abigail) command -v abidiff >/dev/null && command -v abidw >/dev/null ;;
+    numpy) python3 -c 'import numpy' 2>/dev/null || /usr/bin/python3 -c 'import numpy' 2>/dev/null ;;
+    variants) for variant in serial openmp pthread; do test -e "$(variant_folder $variant)/libopenblas.so.0" || return 1; done ;;
+    qemu) command -v "qemu-$machine-static" >/dev/null ;;
+    cross) command -v "$triplet-gcc" >/dev/null && compiles "$triplet-gcc" ;;
   esac
 }
 
@@ -64,6 +93,14 @@ package() { # MANAGER THING
     apt-get:cmocka) echo libcmocka-dev ;;
     apt-get:clang) echo clang-14 ;;
     apt-get:sanitizers) echo clang-14 libclang-rt-14-dev llvm-14 ;;
+    apt-get:cxx) echo g++ ;;
+    apt-get:fortran | apk:fortran) echo gfortran ;;
+    apt-get:go) echo golang-go ;;
+    apt-get:numpy | dnf:numpy) echo python3-numpy ;;
+    apt-get:abigail) echo abigail-tools ;;
+    apt-get:variants) echo libopenblas0-serial libopenblas0-openmp libopenblas0-pthread ;;
+    apt-get:qemu) echo qemu-user-static ;;
+    apt-get:cross) echo "gcc-$triplet libc6-dev-$architecture-cross" ;;
     dnf:compiler | pacman:compiler | zypper:compiler) echo gcc ;;
     dnf:pkgconfig) echo pkgconf-pkg-config ;;
     dnf:openblas | zypper:openblas) echo openblas-devel ;;
@@ -76,6 +113,13 @@ package() { # MANAGER THING
     apk:sanitizers) echo clang compiler-rt ;;
     pacman:builder | zypper:builder | brew:builder) echo ninja ;;
     pacman:sanitizers) echo clang compiler-rt ;;
+    dnf:cxx | zypper:cxx) echo gcc-c++ ;;
+    dnf:go) echo golang ;;
+    dnf:abigail | zypper:abigail) echo libabigail ;;
+    dnf:fortran) echo gcc-gfortran ;;
+    pacman:fortran | zypper:fortran) echo gcc-fortran ;;
+    pacman:numpy) echo python-numpy ;;
+    pacman:cargo) echo rust ;;
     *:pkgconfig) echo pkgconf ;;
     *:sanitizers) echo clang ;;
     brew:compiler) echo gcc ;;
@@ -139,16 +183,66 @@ configure_and_build() { # CMAKE_ARGUMENTS...
   logged cmake --build "$build" --parallel "$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)"
 }
 
+left_out='fuzz|registry|blas' # labels of tests; CONTRIBUTING.md says what they mean
+
 run_tests() { # CTEST_ARGUMENTS...
   cd "$build"
-  exec ctest --no-tests=error -LE 'fuzz|cross|registry' --output-on-failure -j2 "$@"
+  exec ctest --no-tests=error -LE "$left_out" --output-on-failure -j2 "$@"
+}
+
+debian_only() {
+  if command -v apt-get >/dev/null && command -v dpkg >/dev/null; then return 0; fi
+  say "$goal works with the packages of Debian alone"
+  exit 77
+}
+
+# Another machine: its compiler, its cmocka (unpacked beside the build, not installed), and qemu to run what comes out.
+foreign_check() { # ARCHITECTURE TRIPLET MACHINE CTEST_ARGUMENTS...: its names for Debian, gcc and qemu; - = this CPU runs it
+  debian_only
+  architecture=$1 triplet=$2 machine=$3
+  shift 3
+  if [ "$machine" = - ]; then
+    install_missing cross cmake builder pkgconfig
+    if ! runs "$triplet-gcc" -static; then
+      say "this kernel runs no programs of $architecture"
+      exit 77
+    fi
+  else
+    install_missing cross qemu cmake builder pkgconfig
+    left_out="$left_out|native|long"
+  fi
+  require_cmake
+  if ! [ -d "$build/foreign/usr" ]; then logged sh "$root/cmake/foreign.sh" "$architecture" "$build/foreign"; fi
+  configure_and_build -DEMBED_FOREIGN="$build/foreign"
+  run_tests "$@"
+}
+
+older_cpu_check() { # CTEST_ARGUMENTS...
+  machine=x86_64
+  install_missing compiler cmake builder pkgconfig openblas cmocka qemu
+  require_cmake
+  configure_and_build
+  left_out="$left_out|native|long|masked"
+  export OPENBLAS_CORETYPE=Prescott # OpenBLAS takes qemu's CPUs for what they are not
+  run_tests "$@"
+}
+
+sanitized_check() { # CTEST_ARGUMENTS...
+  install_missing sanitizers cmake builder pkgconfig cmocka
+  require_cmake
+  configure_and_build -DCMAKE_C_COMPILER="$(find_clang)"
+  run_tests "$@"
 }
 
 [ $# -ge 1 ] || usage
 goal=$1
 shift
-[ -f "$root/cmake/presets/$goal.cmake" ] || usage
 build=$root/build/$goal
+case $goal in
+  consumers) build=$root/build/check ;; # check's own build
+  docs) ;;
+  *) [ -f "$root/cmake/presets/$goal.cmake" ] || usage ;;
+esac
 log=$build/bootstrap.log
 mkdir -p "$build"
 : >"$log"
@@ -173,6 +267,21 @@ case $goal in
     configure_and_build
     run_tests "$@"
     ;;
+  consumers)
+    install_missing compiler cmake builder pkgconfig openblas cmocka cxx fortran cargo go numpy scdoc abigail
+    require_cmake
+    goal=check configure_and_build
+    cd "$build"
+    status=0
+    ctest --no-tests=error -R '^(abi|install|ffi|examples)\.' --output-on-failure -j2 "$@" >consumers.out || status=$?
+    cat consumers.out
+    if grep -q '\*\*\*Skipped' consumers.out; then say "skipped, although all that they need is here (see above)" && exit 1; fi
+    exit $status
+    ;;
+  docs)
+    install_missing doxygen
+    exec sh "$root/cmake/docs.sh" "$build"
+    ;;
   noblas)
     install_missing compiler cmake builder pkgconfig cmocka
     require_cmake
@@ -195,6 +304,35 @@ case $goal in
     export ASAN_OPTIONS UBSAN_OPTIONS
     run_tests "$@"
     ;;
+  tsan)
+    TSAN_OPTIONS=allocator_may_return_null=1:halt_on_error=1:die_after_fork=0${TSAN_OPTIONS:+:$TSAN_OPTIONS}
+    export TSAN_OPTIONS
+    sanitized_check "$@"
+    ;;
+  msan)
+    MSAN_OPTIONS=allocator_may_return_null=1${MSAN_OPTIONS:+:$MSAN_OPTIONS}
+    export MSAN_OPTIONS
+    sanitized_check "$@"
+    ;;
+  valgrind)
+    install_missing compiler cmake builder pkgconfig openblas cmocka valgrind
+    require_cmake
+    configure_and_build
+    left_out="$left_out|native|long"
+    unset OPENBLAS_CORETYPE # one with AVX-512 stops valgrind
+    run_tests "$@"
+    ;;
+  blas)
+    install_missing compiler cmake builder pkgconfig openblas cmocka variants
+    require_cmake
+    configure_and_build
+    cd "$build"
+    exec ctest --no-tests=error -L blas --output-on-failure "$@" # one at a time: each starts hundreds of threads
+    ;;
+  nehalem | haswell) older_cpu_check "$@" ;;
+  arm64) foreign_check arm64 aarch64-linux-gnu aarch64 "$@" ;;
+  s390x) foreign_check s390x s390x-linux-gnu s390x "$@" ;;
+  i386) foreign_check i386 i686-linux-gnu - "$@" ;;
   fuzz)
     install_missing sanitizers cmake builder pkgconfig cmocka
     require_cmake

@@ -10,6 +10,9 @@ target_compile_options(embed_flags INTERFACE -Wall -Wextra -Wconversion -Wshadow
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^i[3-6]86$")
   target_compile_options(embed_flags INTERFACE -msse2 -mfpmath=sse) # x87 registers would round twice
 endif()
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "s390x" AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(embed_flags INTERFACE -fexcess-precision=fast) # standard C's float is computed in double there
+endif()
 set(CMAKE_C_EXTENSIONS OFF)
 set(CMAKE_C_VISIBILITY_PRESET hidden)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
@@ -23,7 +26,11 @@ endif()
 set(EMBED_LEVELS scalar)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64|i[3-6]86)$")
   list(APPEND EMBED_LEVELS avx2 avx512)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+  list(APPEND EMBED_LEVELS neon)
 endif()
 set(EMBED_LEVEL_FLAGS_scalar "")
 set(EMBED_LEVEL_FLAGS_avx2 -mavx2 -mfma -mf16c)
+# Part of the base architecture. gcc would move loads ahead of the products until sums of a tile spill.
+set(EMBED_LEVEL_FLAGS_neon $<$<C_COMPILER_ID:GNU>:-fno-schedule-insns>)
 set(EMBED_LEVEL_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c)

@@ -15,13 +15,22 @@
 
 #include <cmocka.h>
 
-/* Address and thread sanitizers: slow, and with shadow memory of terabytes. */
+/* Address, thread and memory sanitizers: slow, and with shadow memory of terabytes. */
 #if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
 #define TEST_SANITIZED 1
 #endif
 #elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define TEST_SANITIZED 1
+#endif
+
+/* Kernel levels of this architecture, lowest first; a CPU without the last gives its own best for them. */
+#if defined(__x86_64__) || defined(__i386__)
+#define TEST_LEVELS "scalar", "avx2", "avx512", "avx512vnni", "avx512bf16"
+#elif defined(__aarch64__)
+#define TEST_LEVELS "scalar", "neon"
+#else
+#define TEST_LEVELS "scalar"
 #endif
 
 /* One test by name (ctest does that), or all. */
@@ -70,6 +79,16 @@ static inline int test_all_bytes(const void *memory, size_t bytes, unsigned char
   for (size_t i = 0; i < bytes; ++i)
     if (((const unsigned char *)memory)[i] != value) return 0;
   return 1;
+}
+
+/* Files hold their numbers in little-endian: those of 4 bytes turned to this machine's order, or back. */
+enum { TEST_BIG_ENDIAN = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ };
+static inline void test_file_order(void *numbers, size_t count) {
+  unsigned char *byte = (unsigned char *)numbers;
+  for (size_t i = 0; TEST_BIG_ENDIAN && i < count; ++i, byte += 4) {
+    const unsigned char first = byte[0], second = byte[1];
+    byte[0] = byte[3], byte[1] = byte[2], byte[2] = second, byte[3] = first;
+  }
 }
 
 /* The read-only folder of models and known answers beside a checkout, NULL when it is not there. */

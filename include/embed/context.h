@@ -44,12 +44,27 @@ typedef struct embed_context_options { /* in every options struct: size first, z
  * Errors   E_ARGUMENT, E_MEMORY (also when the system has no more threads); *out is NULL. There is no context yet, so no text.
  * Threads  The workers sleep between calls and have every signal blocked. After fork() they are the parent's: in the child
  *          a context with this pool answers E_UNSUPPORTED, and releasing is fine.
+ * Cost     starts threads - 1 threads.
  * Since    0.1.
  */
 EMBED_FN embed_status embed_pool_create(int32_t threads, embed_pool **out); /* starts its threads now; counts the caller; 0 = the CPUs the caller may use */
-/** embed_pool_retain: one more owner; returns pool. From any thread. Since 0.1. */
+/**
+ * embed_pool_retain: one more owner; returns pool.
+ *
+ * Errors   none; NULL gives NULL.
+ * Threads  from any thread, at any time.
+ * Cost     an atomic addition.
+ * Since    0.1.
+ */
 EMBED_API embed_pool *embed_pool_retain(embed_pool *pool);
-/** embed_pool_release: one owner less. From any thread but the pool's own. Since 0.1. */
+/**
+ * embed_pool_release: one owner less.
+ *
+ * Errors   none; NULL does nothing.
+ * Threads  from any thread but the pool's own; the last owner joins its threads here.
+ * Cost     an atomic subtraction; the last ends its threads.
+ * Since    0.1.
+ */
 EMBED_API void embed_pool_release(embed_pool *pool); /* the last release joins its threads; NULL is fine */
 /**
  * embed_context_create: what calls run with: memory, threads, instruction set, the last error.
@@ -66,23 +81,48 @@ EMBED_FN embed_status embed_context_create(const embed_context_options *opts, em
  * embed_context_release: frees the context. Tables and heads made with it live on, with the allocator they were made with.
  *
  * Empty    NULL does nothing.
+ * Errors   none.
  * Threads  ctx exclusive. The last owner of a pool joins its threads here.
+ * Cost     frees its scratch.
  * Since    0.1.
  */
 EMBED_API void embed_context_release(embed_context *ctx);
-/** embed_context_trim: frees what the context keeps between calls; the next call allocates again. NULL does nothing. Since 0.1. */
+/**
+ * embed_context_trim: frees what the context keeps between calls; the next call allocates again.
+ *
+ * Errors   none; NULL does nothing.
+ * Threads  ctx exclusive.
+ * Cost     frees its scratch.
+ * Since    0.1.
+ */
 EMBED_API void embed_context_trim(embed_context *ctx);             /* give scratch back */
-/** embed_context_isa: "scalar", "avx2", "avx512", "avx512vnni", "avx512bf16", "neon"; NULL for NULL. Since 0.1. */
+/**
+ * embed_context_isa: "scalar", "avx2", "avx512", "avx512vnni", "avx512bf16" or "neon".
+ *
+ * Errors   none; NULL for NULL.
+ * Threads  ctx exclusive.
+ * Cost     reads a field.
+ * Since    0.1.
+ */
 EMBED_API const char *embed_context_isa(const embed_context *ctx); /* level in use; static */
 /**
  * embed_error_text: what went wrong, where, and the two numbers: `id 50257 at position 3 is outside the vocabulary of 50257 rows`.
  *
  * Types    at most 511 bytes, valid UTF-8; bytes of names that are none stand as '?'. Never NULL.
+ * Errors   none; a text that says so for NULL.
  * Threads  ctx exclusive; the text changes with ctx's next call.
+ * Cost     none: the text is there.
  * Since    0.1.
  */
 EMBED_API const char *embed_error_text(const embed_context *ctx);  /* last failure, UTF-8, "" after a success; valid until ctx's next call */
-/** embed_error_at: which id, row, target or byte the last failure was about, as the call's Errors say. Since 0.1. */
+/**
+ * embed_error_at: which id, row, target or byte the last failure was about, as the call's Errors say.
+ *
+ * Errors   none; -1 for NULL.
+ * Threads  ctx exclusive.
+ * Cost     reads a field.
+ * Since    0.1.
+ */
 EMBED_API int64_t embed_error_at(const embed_context *ctx);        /* offending position or byte offset; -1 = none */
 
 #ifdef __cplusplus

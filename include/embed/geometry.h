@@ -25,7 +25,8 @@ typedef struct embed_nearest_options {
  * Types    W any dtype; squares of the decoded values summed in 16 fixed double lanes, the root rounded to float once.
  * Errors   E_ARGUMENT, E_MEMORY; E_CANCELLED, E_CALLBACK leave norms unspecified.
  * Threads  t shared, ctx exclusive. Same bits at every level and for any thread count.
- * Cost     reads the table once. Since 0.1.
+ * Cost     reads the table once.
+ * Since    0.1.
  */
 EMBED_FN embed_status embed_norms(embed_context *ctx, const embed_table *t, float *norms); /* [vocab] */
 /**
@@ -52,7 +53,9 @@ EMBED_FN embed_status embed_nearest(embed_context *ctx, const embed_table *t, co
  * Shapes   abc [n, 3] ids; ids, scores, count as embed_nearest. With COSINE (the default) each of the three rows is made a
  *          unit vector first; a zero row adds nothing.
  * Errors   E_ID (at = position in the n * 3 ids), else as embed_nearest.
- * Threads  t shared, ctx exclusive. Cost as embed_nearest. Since 0.1.
+ * Threads  t shared, ctx exclusive.
+ * Cost     as embed_nearest.
+ * Since    0.1.
  * Source   Mikolov, Yih, Zweig, "Linguistic regularities in continuous space word representations", 2013 (3CosAdd).
  */
 EMBED_FN embed_status embed_analogy(embed_context *ctx, const embed_table *t, const int32_t *abc, int64_t n, int32_t k, int32_t *ids, float *scores,

@@ -32,12 +32,59 @@ enum { EMBED_HEAD_BLAS = 2 /* always cblas_sgemm */, EMBED_HEAD_REQUIRE_TIED = 4
  * Source   tied output embeddings: Press, Wolf, 2017; soft-cap: Gemma 2, 2024.
  */
 EMBED_FN embed_status embed_head_create(embed_context *ctx, const embed_table *t, const float *bias, const embed_head_options *opts, embed_head **out);
-/* +1, returns h; -1 from any thread, NULL is fine: the last release lets go of the table. */
+/**
+ * embed_head_retain: one more owner; returns h.
+ *
+ * Errors   none; NULL gives NULL.
+ * Threads  from any thread, at any time.
+ * Cost     an atomic addition.
+ * Since    0.1.
+ */
 EMBED_API embed_head *embed_head_retain(const embed_head *h);
+/**
+ * embed_head_release: one owner less; the last lets go of the table.
+ *
+ * Errors   none; NULL does nothing.
+ * Threads  from any thread, at any time.
+ * Cost     an atomic subtraction; the last frees.
+ * Since    0.1.
+ */
 EMBED_API void embed_head_release(const embed_head *h);
+/**
+ * embed_head_table: the table that it sweeps, as long as the head lives; the head's own reference, not one more.
+ *
+ * Errors   none; NULL for NULL.
+ * Threads  h shared.
+ * Cost     reads a field.
+ * Since    0.1.
+ */
 EMBED_API const embed_table *embed_head_table(const embed_head *h); /* NULL for heads that are not one table */
+/**
+ * embed_head_is_tied: do this head and this table read the same storage?
+ *
+ * Errors   none; 0 where either is NULL.
+ * Threads  h and t shared.
+ * Cost     compares two addresses.
+ * Since    0.1.
+ */
 EMBED_API int32_t embed_head_is_tied(const embed_head *h, const embed_table *t); /* 1 when both read the same storage */
+/**
+ * embed_head_vocab: how many logits a hidden row has.
+ *
+ * Errors   E_ARGUMENT for NULL.
+ * Threads  h shared.
+ * Cost     reads a field.
+ * Since    0.1.
+ */
 EMBED_API int64_t embed_head_vocab(const embed_head *h);            /* width of a row of logits */
+/**
+ * embed_head_dim: columns of a hidden row.
+ *
+ * Errors   E_ARGUMENT for NULL.
+ * Threads  h shared.
+ * Cost     reads a field.
+ * Since    0.1.
+ */
 EMBED_API int64_t embed_head_dim(const embed_head *h);
 typedef struct embed_head_info { /* output struct: the caller sets size */
   uint32_t size, flags;
@@ -45,7 +92,14 @@ typedef struct embed_head_info { /* output struct: the caller sets size */
   int64_t table_bytes, extra_bytes; /* read in place; prepared form, sketch and bias */
   float logit_scale, logit_softcap;
 } embed_head_info;
-/* What the head reads and keeps. Errors: E_ARGUMENT (NULL), E_OPTION (size below 8). Since 0.1. */
+/**
+ * embed_head_describe: what the head reads and keeps.
+ *
+ * Errors   E_ARGUMENT (NULL), E_OPTION (size below 8); out is untouched then.
+ * Threads  h shared, ctx exclusive.
+ * Cost     reads a few fields.
+ * Since    0.1.
+ */
 EMBED_FN embed_status embed_head_describe(embed_context *ctx, const embed_head *h, embed_head_info *out);
 
 typedef int32_t embed_nan_policy;

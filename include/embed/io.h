@@ -66,20 +66,55 @@ typedef struct embed_conventions { /* output struct: what the file's family does
  * Cost     npy: its header. word2vec: one pass over the file and a copy of its rows, on the context's threads; nothing of the file is
  *          used afterwards. A head stored beside the table is compared with it up to the first byte that differs: both are read
  *          whole where they are equal. Memory is bounded by a small multiple of the file's size, whatever its header says.
- * Since    0.1.   Source  numpy/lib/format.py; word2vec.c.
+ * Since    0.1.
+ * Source   numpy/lib/format.py; word2vec.c.
  */
 EMBED_FN embed_status embed_file_open(embed_context *ctx, const char *path, const embed_file_options *opts, embed_file **out); /* everything is proved before it returns */
-/** embed_file_retain, embed_file_release: +1 and -1, from any thread; NULL is fine. Tables made from a file hold it themselves: handles go in
- *  any order. Since 0.1. */
+/**
+ * embed_file_retain: one more owner; returns f.
+ *
+ * Errors   none; NULL gives NULL.
+ * Threads  from any thread, at any time.
+ * Cost     an atomic addition.
+ * Since    0.1.
+ */
 EMBED_API embed_file *embed_file_retain(const embed_file *f);
+/**
+ * embed_file_release: one owner less. Tables made from a file hold it themselves: handles go in any order.
+ *
+ * Errors   none; NULL does nothing.
+ * Threads  from any thread, at any time.
+ * Cost     an atomic subtraction; the last unmaps and frees.
+ * Since    0.1.
+ */
 EMBED_API void embed_file_release(const embed_file *f);
-/** embed_file_format: the format's name ("npy"), static; NULL for a NULL file. Since 0.1. */
+/**
+ * embed_file_format: the format's name ("npy"), static.
+ *
+ * Errors   none; NULL for NULL.
+ * Threads  f shared.
+ * Cost     reads a field.
+ * Since    0.1.
+ */
 EMBED_API const char *embed_file_format(const embed_file *f);
-/** embed_file_notes: what is odd but no error (repeated or empty tokens, bytes behind an array, rows without tokens), and how roles and the
- *  tie were decided where that was not by a name alone, as long as the file lives; NULL for a NULL
- *  file. Since 0.1. */
+/**
+ * embed_file_notes: what is odd but no error (repeated or empty tokens, bytes behind an array, rows without tokens), and how roles and the
+ * tie were decided where that was not by a name alone; valid as long as the file lives.
+ *
+ * Errors   none; NULL for NULL.
+ * Threads  f shared.
+ * Cost     none: the text was made when the file was opened.
+ * Since    0.1.
+ */
 EMBED_API const char *embed_file_notes(const embed_file *f); /* how roles and ties were decided, conflicts; one a line; "" = nothing to say */
-/** embed_file_count: number of tensors; below 0 for a NULL file. Since 0.1. */
+/**
+ * embed_file_count: number of tensors.
+ *
+ * Errors   E_ARGUMENT for NULL.
+ * Threads  f shared.
+ * Cost     reads a field.
+ * Since    0.1.
+ */
 EMBED_API int64_t embed_file_count(const embed_file *f);     /* tensors */
 /**
  * embed_file_tensor: describes tensor i, 0 <= i < embed_file_count.
@@ -89,6 +124,7 @@ EMBED_API int64_t embed_file_count(const embed_file *f);     /* tensors */
  * says EMBED_ROLE_TOKEN.
  * Errors   E_ARGUMENT (i), E_OPTION (out->size). out is untouched then.
  * Threads  f shared, ctx exclusive.
+ * Cost     copies a few fields.
  * Since    0.1.
  */
 EMBED_FN embed_status embed_file_tensor(embed_context *ctx, const embed_file *f, int64_t i, embed_tensor_info *out);
@@ -96,6 +132,7 @@ EMBED_FN embed_status embed_file_tensor(embed_context *ctx, const embed_file *f,
  * embed_file_find: the index of the tensor of this name.
  * Errors   E_NOT_FOUND (the text names those that exist; *i untouched).
  * Threads  f shared, ctx exclusive.
+ * Cost     compares the name with every tensor's.
  * Since    0.1.
  */
 EMBED_FN embed_status embed_file_find(embed_context *ctx, const embed_file *f, const char *name, int64_t *i);
@@ -109,6 +146,7 @@ EMBED_FN embed_status embed_file_find(embed_context *ctx, const embed_file *f, c
  * of the summed input rows, and the notes say so.
  * Errors   E_ARGUMENT (no such role).
  * Threads  f shared, ctx exclusive.
+ * Cost     none: roles were decided when the file was opened.
  * Since    0.1.
  */
 EMBED_FN embed_status embed_file_role(embed_context *ctx, const embed_file *f, embed_role role, int64_t *i); /* HEAD = TOKEN's index when tied; -1 = none */
@@ -123,6 +161,7 @@ EMBED_FN embed_status embed_file_role(embed_context *ctx, const embed_file *f, e
  * file is in embed_file_notes, and so is one that cannot be read, is no strict JSON, or is that of a model of another width.
  * Errors   E_OPTION (out->size; out untouched).
  * Threads  f shared, ctx exclusive.
+ * Cost     copies a few fields.
  * Since    0.1.
  */
 EMBED_FN embed_status embed_file_conventions(embed_context *ctx, const embed_file *f, embed_conventions *out);
@@ -154,18 +193,26 @@ EMBED_FN embed_status embed_file_table(embed_context *ctx, const embed_file *f, 
  *          table), E_MISMATCH (REQUIRE_TIED of an untied file; a head and a table of different widths; a bias of another length),
  *          E_OPTION (both REQUIRE flags), E_UNSUPPORTED (PREPARE and SKETCH in this version), as embed_file_table. *out is NULL then.
  * Threads  f and table shared, ctx exclusive. The head holds its table.
+ * Cost     as embed_file_table and embed_head_create.
  * Since    0.1.
  */
 /* table NULL = open it; tied: retains table. opts NULL = scale and soft-cap of embed_file_conventions. */
 EMBED_FN embed_status embed_file_head(embed_context *ctx, const embed_file *f, const embed_table *table, const embed_head_options *opts, embed_head **out);
-/** embed_file_token: the token of row id, arbitrary bytes (not always UTF-8, possibly none), valid as long as the file; NULL and *bytes = 0
- *  where there is none. bytes may be NULL. Since 0.1. */
+/**
+ * embed_file_token: the token of row id, arbitrary bytes (not always UTF-8, possibly none), valid as long as the file.
+ *
+ * Errors   none; NULL and *bytes = 0 where there is none, and for NULL. bytes may be NULL.
+ * Threads  f shared.
+ * Cost     none: the bytes are there.
+ * Since    0.1.
+ */
 EMBED_API const char *embed_file_token(const embed_file *f, int64_t id, int64_t *bytes); /* as stored, a NUL after it; NULL = none */
 /**
  * embed_file_token_id: the row of a token of `bytes` bytes, compared byte by byte; the lowest row where several have it.
  * Empty    bytes = 0 asks for the empty token; token is not read then and may be NULL.
  * Errors   E_NOT_FOUND (no row has it, or the format names no tokens; *id untouched), E_ARGUMENT (bytes < 0).
  * Threads  f shared, ctx exclusive.
+ * Cost     one look into the index of tokens.
  * Since    0.1.
  */
 EMBED_FN embed_status embed_file_token_id(embed_context *ctx, const embed_file *f, const char *token, int64_t bytes, int64_t *id);
@@ -177,6 +224,7 @@ EMBED_FN embed_status embed_file_token_id(embed_context *ctx, const embed_file *
  *          locale, bools as true and false; arrays of up to 16 numbers as "[1, 2]", others as "[49152 strings]".
  * Errors   E_NOT_FOUND (no such entry: the end of the list; npy and word2vec have none). Outputs are untouched then.
  * Threads  f shared, ctx exclusive.
+ * Cost     none: the pairs are there.
  * Since    0.1.
  */
 EMBED_FN embed_status embed_file_metadata(embed_context *ctx, const embed_file *f, int64_t i, const char **key, const char **value, int64_t *value_bytes);
@@ -191,18 +239,21 @@ typedef struct embed_writer_options { uint32_t size, flags; int64_t max_memory; 
  * Errors   E_NOT_FOUND (no such format; the text names those that exist), E_IO (no such folder, one that may not be written to, a
  *          target that is no regular file), E_OPTION, E_MEMORY; *out is NULL. Nothing has been written yet in any case.
  * Threads  ctx and the writer exclusive, in every call.
+ * Cost     one allocation; looks at the folder.
  * Since    0.1.
  */
 EMBED_FN embed_status embed_writer_create(embed_context *ctx, const char *path, const embed_writer_options *opts, embed_writer **out);
 /**
  * embed_writer_table: one more table. It is retained, and read at commit: what it holds then is written.
  *
- * Types    as NULL: as the table is stored (word2vec: f32). Else as->dtype (EMBED_DTYPE_NONE keeps the source's), group, vocab
- *          (0 = the table's), row_bytes (embed alone). safetensors: F64 F32 F16 BF16; npy: F64 F32 F16; word2vec: F32; embed: all.
  * Shapes   npy and safetensors hold all rows and no vocab, word2vec the first vocab rows, embed both. npy and word2vec keep no name.
  *          A table that embed_file_table made of a tensor [n] is [n] again in safetensors and embed, one row [1, n] in npy.
+ * Types    as NULL: as the table is stored (word2vec: f32). Else as->dtype (EMBED_DTYPE_NONE keeps the source's), group, vocab
+ *          (0 = the table's), row_bytes (embed alone). safetensors: F64 F32 F16 BF16; npy: F64 F32 F16; word2vec: F32; embed: all.
  * Errors   E_UNSUPPORTED (dtype, a second table, row_bytes: what the format cannot hold), E_ARGUMENT (a name twice or empty, a committed
  *          writer), E_OPTION, E_MEMORY. The writer is as before then.
+ * Threads  t shared, ctx and w exclusive.
+ * Cost     a copy of the name.
  * Since    0.1.
  */
 EMBED_FN embed_status embed_writer_table(embed_context *ctx, embed_writer *w, const char *name, const embed_table *t, const embed_table_options *as); /* converts while streaming */
@@ -211,6 +262,8 @@ EMBED_FN embed_status embed_writer_table(embed_context *ctx, embed_writer *w, co
  * the file has the metadata "tied.NAME" = the table's name.
  *
  * Errors   E_NOT_FOUND (no table of this name has been handed in), E_UNSUPPORTED (npy, word2vec), E_ARGUMENT (a name twice), E_MEMORY.
+ * Threads  ctx and w exclusive.
+ * Cost     a copy of the name.
  * Since    0.1.
  */
 EMBED_FN embed_status embed_writer_alias(embed_context *ctx, embed_writer *w, const char *name, const char *of); /* a tie */
@@ -218,6 +271,8 @@ EMBED_FN embed_status embed_writer_alias(embed_context *ctx, embed_writer *w, co
  * embed_writer_tokens: copies the tokens of a file, id by id; before any embed_writer_token.
  *
  * Errors   E_UNSUPPORTED (npy, safetensors), E_NOT_FOUND (the file names none), and those of embed_writer_token; no token is kept then.
+ * Threads  from shared, ctx and w exclusive.
+ * Cost     a copy of all tokens.
  * Since    0.1.
  */
 EMBED_FN embed_status embed_writer_tokens(embed_context *ctx, embed_writer *w, const embed_file *from);
@@ -227,6 +282,8 @@ EMBED_FN embed_status embed_writer_tokens(embed_context *ctx, embed_writer *w, c
  * Empty    bytes = 0 is the empty token (embed alone). Ids that are left out have none (embed) or are an error at commit (word2vec).
  * Errors   E_ARGUMENT (a token that word2vec could not read back: empty, with a blank or a newline, over 64 KiB; embed_error_at =
  *          id), E_ID (id below 0 or past int32), E_UNSUPPORTED (npy, safetensors), E_MEMORY.
+ * Threads  ctx and w exclusive.
+ * Cost     a copy of the token.
  * Since    0.1.
  */
 EMBED_FN embed_status embed_writer_token(embed_context *ctx, embed_writer *w, int64_t id, const char *token, int64_t bytes);
@@ -240,6 +297,8 @@ EMBED_FN embed_status embed_writer_token(embed_context *ctx, embed_writer *w, in
  *          soft-cap and the norm stay metadata and are what embed_file_conventions answers; roles go by names.
  * Errors   E_ARGUMENT (a key twice, empty, or beginning with "tied."; not UTF-8 in safetensors; embed's own keys: at commit),
  *          E_UNSUPPORTED (npy, word2vec), E_MEMORY.
+ * Threads  ctx and w exclusive.
+ * Cost     a copy of the pair.
  * Since    0.1.
  */
 EMBED_FN embed_status embed_writer_metadata(embed_context *ctx, embed_writer *w, const char *key, const char *value, int64_t value_bytes);
@@ -262,7 +321,14 @@ EMBED_FN embed_status embed_writer_metadata(embed_context *ctx, embed_writer *w,
  * Since    0.1.
  */
 EMBED_FN embed_status embed_writer_commit(embed_context *ctx, embed_writer *w); /* fsync, rename */
-/** embed_writer_release: lets go of everything; NULL is fine. Since 0.1. */
+/**
+ * embed_writer_release: lets go of everything; without a commit nothing is left.
+ *
+ * Errors   none; NULL does nothing.
+ * Threads  w exclusive.
+ * Cost     frees.
+ * Since    0.1.
+ */
 EMBED_API void embed_writer_release(embed_writer *w);                           /* without commit nothing is left */
 
 #ifdef __cplusplus

@@ -43,11 +43,21 @@ enum { EMBED_LOOKUP_ADD = 1 /* out += row, for token + position + type */, EMBED
  * Threads  t shared, ctx exclusive. Same bits for any pool, executor and ISA level.
  * Cost     reads n * row_bytes + 4n (ids twice), writes n * dim * size(out); an output above 16 MiB is written past the
  *          caches. No allocation after warm-up.
- * Since    0.1.   Source  torch.nn.functional.embedding; the scale's rounding is Gemma's.
+ * Since    0.1.
+ * Source   torch.nn.functional.embedding; the scale's rounding is Gemma's.
  */
 EMBED_FN embed_status embed_lookup(embed_context *ctx, const embed_table *t, const int32_t *ids, int64_t n, void *out, embed_dtype out_dtype,
                                    int64_t ld_out, const embed_lookup_options *opts);
-/** embed_lookup_i64: embed_lookup with 64-bit ids: the same rows, errors and counts. Since 0.1. */
+/**
+ * embed_lookup_i64: embed_lookup with 64-bit ids: the same rows, errors and counts.
+ *
+ * Shapes   as embed_lookup.
+ * Types    as embed_lookup.
+ * Errors   as embed_lookup.
+ * Threads  t shared, ctx exclusive.
+ * Cost     as embed_lookup, with 8n bytes of ids.
+ * Since    0.1.
+ */
 EMBED_FN embed_status embed_lookup_i64(embed_context *ctx, const embed_table *t, const int64_t *ids, int64_t n, void *out, embed_dtype out_dtype,
                                        int64_t ld_out, const embed_lookup_options *opts);
 /**
@@ -55,6 +65,8 @@ EMBED_FN embed_status embed_lookup_i64(embed_context *ctx, const embed_table *t,
  * count; 0 after one that failed. Other calls leave it alone.
  *
  * Errors   EMBED_E_ARGUMENT (as a negative count) when ctx is NULL.
+ * Threads  ctx exclusive.
+ * Cost     reads a field.
  * Since    0.1.
  */
 EMBED_API int64_t embed_replaced_ids(const embed_context *ctx); /* by the last lookup or bag of ctx */
@@ -88,11 +100,21 @@ typedef struct embed_bag_options {
  *          E_OVERFLOW, E_MEMORY, E_UNSUPPORTED; E_CALLBACK: the executor failed, out is unspecified.
  * Threads  t shared, ctx exclusive. Same bits for any pool, executor and ISA level. A bag is one thread's.
  * Cost     reads n * row_bytes + 4n (ids twice), writes bags * dim * size(out); no allocation after warm-up.
- * Since    0.1.   Source  torch.nn.EmbeddingBag; FBGEMM EmbeddingSpMDM.
+ * Since    0.1.
+ * Source   torch.nn.EmbeddingBag; FBGEMM EmbeddingSpMDM.
  */
 EMBED_FN embed_status embed_bag(embed_context *ctx, const embed_table *t, const int32_t *ids, int64_t n, const int64_t *offsets, int64_t bags,
                                 const float *weights, void *out, embed_dtype out_dtype, int64_t ld_out, const embed_bag_options *opts);
-/** embed_bag_i64: embed_bag with 64-bit ids: the same rows, errors and counts. Since 0.1. */
+/**
+ * embed_bag_i64: embed_bag with 64-bit ids: the same rows, errors and counts.
+ *
+ * Shapes   as embed_bag.
+ * Types    as embed_bag.
+ * Errors   as embed_bag.
+ * Threads  t shared, ctx exclusive.
+ * Cost     as embed_bag, with 8n bytes of ids.
+ * Since    0.1.
+ */
 EMBED_FN embed_status embed_bag_i64(embed_context *ctx, const embed_table *t, const int64_t *ids, int64_t n, const int64_t *offsets, int64_t bags,
                                     const float *weights, void *out, embed_dtype out_dtype, int64_t ld_out, const embed_bag_options *opts);
 typedef struct embed_mix_options { uint32_t size, flags; } embed_mix_options;
@@ -111,7 +133,8 @@ typedef struct embed_mix_options { uint32_t size, flags; } embed_mix_options;
  *          (its core and threads); EMBED_CONTEXT_REPRODUCIBLE: own kernels, a row's bits do not depend on n either.
  *          A NaN or infinite row of W reaches every row of out: its weight of 0 does not silence it.
  * Cost     n * vocab * dim multiply-adds; long work: cancel and progress are looked at between blocks of rows.
- * Since    0.1.   Source  one-hot times matrix, as the lookup is defined in print.
+ * Since    0.1.
+ * Source   one-hot times matrix, as the lookup is defined in print.
  */
 EMBED_FN embed_status embed_mix(embed_context *ctx, const embed_table *t, const float *weights, int64_t n, int64_t ld_weights, float *out,
                                 int64_t ld_out, const embed_mix_options *opts);
@@ -139,7 +162,8 @@ enum { EMBED_POSITION_HALVES = 16 };
  *          E_CALLBACK: the executor failed, out is unspecified.
  * Threads  ctx exclusive. Same bits for any pool, executor and ISA level.
  * Cost     n * dim sines and cosines; no allocation after warm-up.
- * Since    0.1.   Source  Vaswani et al. 2017, section 3.5; tensor2tensor and fairseq for the halves.
+ * Since    0.1.
+ * Source   Vaswani et al. 2017, section 3.5; tensor2tensor and fairseq for the halves.
  */
 EMBED_FN embed_status embed_positions(embed_context *ctx, int64_t first, int64_t n, int64_t dim, void *out, embed_dtype out_dtype, int64_t ld_out,
                                       const embed_position_options *opts);
@@ -165,7 +189,8 @@ enum { EMBED_NORM_LAYER = 1, EMBED_NORM_PLUS_ONE = 2 };
  *          E_MEMORY, E_UNSUPPORTED; E_CALLBACK: the executor failed, x is unspecified. NaN stays in its row.
  * Threads  ctx exclusive. Same bits for any pool, executor and ISA level.
  * Cost     reads and writes x once; no allocation after warm-up.
- * Since    0.1.   Source  Zhang, Sennrich 2019 (RMS); Ba, Kiros, Hinton 2016 (layer).
+ * Since    0.1.
+ * Source   Zhang, Sennrich 2019 (RMS); Ba, Kiros, Hinton 2016 (layer).
  */
 EMBED_FN embed_status embed_norm_rows(embed_context *ctx, void *x, embed_dtype x_dtype, int64_t n, int64_t dim, int64_t ld_x, const float *weight,
                                       const float *bias, const embed_norm_options *opts);

@@ -43,12 +43,22 @@ EMBED_FN embed_status embed_table_create(embed_context *ctx, int64_t rows, int64
  * Errors   E_ARGUMENT (rows, dim, data; data_bytes too small: at = data_bytes), E_OPTION, E_UNSUPPORTED, E_OVERFLOW, E_MEMORY:
  *          *out is NULL, done was not called and will not be.
  * Threads  ctx exclusive. done runs on the thread of the last release.
+ * Cost     one allocation; nothing of data is read or copied.
  * Since    0.1.
  */
 /* Caller's memory, any alignment, not copied; done(arg) runs once, at the last release, from whatever thread that is; not called when this fails. */
 EMBED_FN embed_status embed_table_borrow(embed_context *ctx, void *data, int64_t rows, int64_t dim, const embed_table_options *opts,
                                          void (*done)(void *arg), void *arg, embed_table **out);
-/** embed_table_view: embed_table_borrow for memory that is never written: the table is READ_ONLY. Since 0.1. */
+/**
+ * embed_table_view: embed_table_borrow for memory that is never written: the table is READ_ONLY.
+ *
+ * Shapes   as embed_table_borrow.
+ * Types    as embed_table_borrow.
+ * Errors   as embed_table_borrow.
+ * Threads  ctx exclusive. done runs on the thread of the last release.
+ * Cost     as embed_table_borrow.
+ * Since    0.1.
+ */
 EMBED_FN embed_status embed_table_view(embed_context *ctx, const void *data, int64_t rows, int64_t dim, const embed_table_options *opts,
                                        void (*done)(void *arg), void *arg, embed_table **out); /* the same, read-only */
 /**
@@ -134,21 +144,95 @@ typedef struct embed_rows_options { uint32_t size, flags; uint64_t seed; } embed
  */
 EMBED_FN embed_status embed_table_set_rows(embed_context *ctx, embed_table *t, const int64_t *ids, int64_t n, const void *src,
                                            embed_dtype src_dtype, int64_t ld_src, const embed_rows_options *opts);
-/** embed_table_retain: one more owner. From any thread; NULL gives NULL. Since 0.1. */
+/**
+ * embed_table_retain: one more owner; returns t.
+ *
+ * Errors   none; NULL gives NULL.
+ * Threads  from any thread, at any time.
+ * Cost     an atomic addition.
+ * Since    0.1.
+ */
 EMBED_API embed_table *embed_table_retain(const embed_table *t); /* +1, returns t; tied = one table, two owners */
-/** embed_table_release: one owner less; the last frees owned memory or calls done. Since 0.1. */
+/**
+ * embed_table_release: one owner less; the last frees owned memory or calls done.
+ *
+ * Errors   none; NULL does nothing.
+ * Threads  from any thread, at any time; done runs on the one that was last.
+ * Cost     an atomic subtraction; the last frees.
+ * Since    0.1.
+ */
 EMBED_API void embed_table_release(const embed_table *t);        /* -1, from any thread; NULL is fine */
-/** embed_table_rows, _vocab, _dim, _row_bytes: stored rows, valid ids, columns, bytes from row to row; E_ARGUMENT for NULL. Since 0.1. */
+/**
+ * embed_table_rows: stored rows, padding rows included.
+ *
+ * Errors   E_ARGUMENT for NULL.
+ * Threads  t shared.
+ * Cost     reads a field.
+ * Since    0.1.
+ */
 EMBED_API int64_t embed_table_rows(const embed_table *t);
+/**
+ * embed_table_vocab: valid ids: [0, vocab), at most rows.
+ *
+ * Errors   E_ARGUMENT for NULL.
+ * Threads  t shared.
+ * Cost     reads a field.
+ * Since    0.1.
+ */
 EMBED_API int64_t embed_table_vocab(const embed_table *t);
+/**
+ * embed_table_dim: columns.
+ *
+ * Errors   E_ARGUMENT for NULL.
+ * Threads  t shared.
+ * Cost     reads a field.
+ * Since    0.1.
+ */
 EMBED_API int64_t embed_table_dim(const embed_table *t);
+/**
+ * embed_table_row_bytes: bytes from one row to the next.
+ *
+ * Errors   E_ARGUMENT for NULL.
+ * Threads  t shared.
+ * Cost     reads a field.
+ * Since    0.1.
+ */
 EMBED_API int64_t embed_table_row_bytes(const embed_table *t);
-/** embed_table_dtype: how rows are stored; EMBED_DTYPE_NONE for NULL. Since 0.1. */
+/**
+ * embed_table_dtype: how rows are stored.
+ *
+ * Errors   EMBED_DTYPE_NONE for NULL.
+ * Threads  t shared.
+ * Cost     reads a field.
+ * Since    0.1.
+ */
 EMBED_API embed_dtype embed_table_dtype(const embed_table *t);
-/** embed_table_data, _mutable_data: the stored bytes, NULL for NULL. Writers keep readers away themselves. Since 0.1. */
+/**
+ * embed_table_data: the stored bytes.
+ *
+ * Errors   none; NULL for NULL.
+ * Threads  t shared.
+ * Cost     reads a field.
+ * Since    0.1.
+ */
 EMBED_API const void *embed_table_data(const embed_table *t);   /* row 0, as long as the table lives; NULL when rows are not one block in memory: use get_rows */
+/**
+ * embed_table_mutable_data: the stored bytes, to be written.
+ *
+ * Errors   none; NULL for NULL and for a table that is READ_ONLY.
+ * Threads  t exclusive as long as they are written: keep readers away.
+ * Cost     reads a field.
+ * Since    0.1.
+ */
 EMBED_API void *embed_table_mutable_data(embed_table *t);       /* NULL if read-only; then say embed_table_changed */
-/** embed_table_changed: NULL does nothing. set_rows and init say it by themselves. Since 0.1. */
+/**
+ * embed_table_changed: the stored bytes were written; embed_table_set_rows and embed_table_init say it by themselves.
+ *
+ * Errors   none; NULL does nothing.
+ * Threads  t exclusive.
+ * Cost     adds one to a counter.
+ * Since    0.1.
+ */
 EMBED_API void embed_table_changed(embed_table *t);             /* after raw writes: prepared heads notice (EMBED_E_STALE) */
 
 #ifdef __cplusplus

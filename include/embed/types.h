@@ -68,6 +68,9 @@ typedef struct embed_writer embed_writer;       /* a file being written; nothing
  *
  *   major << 16 | minor << 8 | patch
  *
+ * Errors   none.
+ * Threads  any.
+ * Cost     none.
  * Since    0.1.
  */
 EMBED_API uint32_t embed_version(void);                  /* EMBED_VERSION of the library loaded */
@@ -75,6 +78,8 @@ EMBED_API uint32_t embed_version(void);                  /* EMBED_VERSION of the
  * embed_status_name: the constant's name, for logs. embed_error_text says what happened.
  *
  * Errors   "unknown status" for a number that is none.
+ * Threads  any.
+ * Cost     none.
  * Since    0.1.
  */
 EMBED_API const char *embed_status_name(embed_status s); /* "EMBED_E_ID"; static, never NULL */
@@ -82,7 +87,10 @@ EMBED_API const char *embed_status_name(embed_status s); /* "EMBED_E_ID"; static
  * embed_dtype_name: the name that embed_dtype_find takes: "f32", "f16", "bf16", "f64", "int8_row", "int4_group", "uint8_row";
  * of GGUF's blocks "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q2_K", "q3_K", "q4_K", "q5_K", "q6_K".
  *
+ * Types    every dtype that a table may have.
  * Errors   NULL for what this library cannot store.
+ * Threads  any.
+ * Cost     a search of a short list.
  * Since    0.1.
  */
 EMBED_API const char *embed_dtype_name(embed_dtype t);   /* "q8_0"; static, NULL = no such dtype */
@@ -90,6 +98,8 @@ EMBED_API const char *embed_dtype_name(embed_dtype t);   /* "q8_0"; static, NULL
  * embed_dtype_find: the dtype of a name, letter by letter.
  *
  * Errors   EMBED_DTYPE_NONE for an unknown name or NULL.
+ * Threads  any.
+ * Cost     a search of a short list.
  * Since    0.1.
  */
 EMBED_API embed_dtype embed_dtype_find(const char *name);
@@ -100,6 +110,8 @@ EMBED_API embed_dtype embed_dtype_find(const char *name);
  * Types    any dtype of this library.
  * Errors   returned: E_UNSUPPORTED (a constant that this version cannot store, or a dim that is no whole number of blocks),
  *          E_ARGUMENT (no dtype, dim, group), E_OVERFLOW.
+ * Threads  any.
+ * Cost     none.
  * Since    0.1.
  */
 EMBED_FN int64_t embed_row_bytes(embed_dtype t, int64_t dim, int32_t group); /* packed row, or a status < 0 */

@@ -16,7 +16,7 @@ static int write_fails(cli_npy *out) {
 }
 
 int cli_npy_open(cli_npy *out, const char *path, int64_t rows, int64_t dim, const char *const *inputs, int count) {
-  struct stat target, input;
+  struct stat target = {0}, input = {0};
   *out = (cli_npy){.path = path};
   if (stat(path, &target) == 0) /* by inode: another name or a link is the same file */
     for (int i = 0; i < count; ++i)

@@ -19,9 +19,7 @@ static void decode(const embed__kernels *k, const void *row, float *out, int64_t
   (void)k;
   const unsigned char *bytes = row;
   for (int64_t first = 0; first < dim; first += group, bytes += group_bytes(group)) {
-    uint16_t half;
-    memcpy(&half, bytes, 2);
-    float d = embed__f32_of_f16(half);
+    float d = embed__f32_of_f16(embed__le_u16(bytes));
     int64_t columns = dim - first < group ? dim - first : group;
     for (int64_t c = 0; c < columns; ++c) {
       int nibble = (bytes[byte_of(c)] >> shift_of(c)) & 15;
@@ -45,7 +43,7 @@ static bool encode(const embed__kernels *k, const float *row, void *out, int64_t
     if ((half & 0x7FFFu) >= 0x7C00u) return false; /* the scale is past the half float's range */
     if (!isfinite(inverse)) inverse = 0;           /* a group of subnormals: its scale rounds to zero */
     memset(bytes, 0, (size_t)group_bytes(group));
-    memcpy(bytes, &half, 2);
+    embed__put_le_u16(bytes, half);
     for (int64_t c = 0; c < group; ++c) {
       float x = c < columns ? row[first + c] * inverse : 0;
       float place = noise && c < columns ? floorf(x + 8.0f + embed__noise_at(noise, first + c)) : truncf(x + 8.5f);

@@ -2,9 +2,9 @@
 /* int8[dim], then one float scale; symmetric: scale = max |x| / 127, q = nearest even of x * (127 / max |x|), in
  * [-127, 127]. A row of zeros has scale 0. */
 #include <math.h>
-#include <string.h>
 
 #include "codec/codec.h"
+#include "core/half.h"
 
 static void decode(const embed__kernels *k, const void *row, float *out, int64_t dim, int32_t group, float scale) {
   (void)group;
@@ -27,7 +27,7 @@ static bool encode(const embed__kernels *k, const float *row, void *out, int64_t
     double nearest = noise ? floor(x + (double)embed__noise_at(noise, j)) : rint(x);
     q[j] = (int8_t)fmin(127, fmax(-127, nearest));
   }
-  memcpy(q + dim, &scale, 4);
+  embed__put_le_f32(q + dim, scale);
   return true;
 }
 

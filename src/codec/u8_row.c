@@ -2,17 +2,15 @@
 /* uint8[dim], then float scale and float bias: fma(scale, q, bias). FBGEMM's row (QuantUtils.cc): bias = min,
  * scale = (max - min) / 255, q = nearest even of (x - min) * (255 / ((max - min) + 1e-8)). */
 #include <math.h>
-#include <string.h>
 
 #include "codec/codec.h"
+#include "core/half.h"
 
 static void decode(const embed__kernels *k, const void *row, float *out, int64_t dim, int32_t group, float scale) {
   (void)k;
   (void)group;
   const uint8_t *q = row;
-  float row_scale, bias;
-  memcpy(&row_scale, q + dim, 4);
-  memcpy(&bias, q + dim + 4, 4);
+  const float row_scale = embed__le_f32(q + dim), bias = embed__le_f32(q + dim + 4);
   for (int64_t j = 0; j < dim; ++j) out[j] = fmaf(row_scale, (float)q[j], bias) * scale;
 }
 
@@ -34,8 +32,8 @@ static bool encode(const embed__kernels *k, const float *row, void *out, int64_t
     double nearest = noise ? floor(x + (double)embed__noise_at(noise, j)) : rint(x);
     q[j] = (uint8_t)fmin(255, fmax(0, nearest));
   }
-  memcpy(q + dim, &scale, 4);
-  memcpy(q + dim + 4, &low, 4);
+  embed__put_le_f32(q + dim, scale);
+  embed__put_le_f32(q + dim + 4, low);
   return true;
 }
 

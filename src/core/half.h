@@ -18,6 +18,29 @@ static inline float embed__f32_of_bits(uint32_t u) {
   return x;
 }
 
+/* The stored forms of this library (int8 rows and the like) hold their numbers in little-endian on every machine, at any byte. */
+static inline uint16_t embed__le_u16(const void *at) {
+  const unsigned char *byte = (const unsigned char *)at;
+  return (uint16_t)(byte[0] | byte[1] << 8);
+}
+
+static inline void embed__put_le_u16(void *at, uint16_t u) {
+  unsigned char *byte = (unsigned char *)at;
+  byte[0] = (unsigned char)u;
+  byte[1] = (unsigned char)(u >> 8);
+}
+
+static inline float embed__le_f32(const void *at) {
+  const unsigned char *byte = (const unsigned char *)at;
+  return embed__f32_of_bits((uint32_t)embed__le_u16(byte) | (uint32_t)embed__le_u16(byte + 2) << 16);
+}
+
+static inline void embed__put_le_f32(void *at, float x) {
+  const uint32_t u = embed__bits_of_f32(x);
+  embed__put_le_u16(at, (uint16_t)u);
+  embed__put_le_u16((unsigned char *)at + 2, (uint16_t)(u >> 16));
+}
+
 /* A bfloat is the upper half of a float: exact, NaN payloads included. */
 static inline float embed__f32_of_bf16(uint16_t h) { return embed__f32_of_bits((uint32_t)h << 16); }
 

@@ -103,7 +103,7 @@ static embed_status read_entry(const reading *r, int64_t i, int64_t last, sectio
   const uint64_t names = (uint64_t)(EMBED__HEAD + r->sections * EMBED__ENTRY), end = (uint64_t)r->end;
   if (name < names || name >= end || name_bytes >= end - name) return bad_entry(r, s, EMBED__ENTRY_NAME, "its name lies outside the directory");
   const char *text = (const char *)r->data + name;
-  if (memchr(text, '\0', name_bytes + 1) != text + name_bytes) return bad_entry(r, s, EMBED__ENTRY_NAME, "its name does not end in its only NUL");
+  if (memchr(text, '\0', (size_t)name_bytes + 1) != text + name_bytes) return bad_entry(r, s, EMBED__ENTRY_NAME, "its name does not end in its only NUL");
   s->name = text;
   if (offset < (uint64_t)last) return bad_entry(r, s, EMBED__ENTRY_OFFSET, "it begins before the one before it ends");
   if (offset > (uint64_t)r->size || bytes > (uint64_t)r->size - offset) return bad_entry(r, s, EMBED__ENTRY_BYTES, "it ends behind the file");

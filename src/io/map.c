@@ -102,7 +102,7 @@ static embed_status read_whole(embed_context *ctx, int descriptor, const char *l
 }
 
 static embed_status take(embed_context *ctx, int descriptor, const char *label, uint32_t flags, embed__map *m) {
-  struct stat about;
+  struct stat about = {0};
   if (fstat(descriptor, &about) != 0) return system_failed(ctx, label, "asking for its size");
   EMBED__TRY(check_kind(ctx, label, &about));
   m->bytes = (int64_t)about.st_size;

@@ -31,7 +31,7 @@ static embed_status too_long(embed_context *ctx, const char *label) {
 /* The file that path's links lead to, whether it exists or not: it is replaced, and the links stay. */
 static embed_status follow_links(embed_context *ctx, const char *label, char path[PATH_ROOM]) {
   char to[PATH_ROOM];
-  struct stat about;
+  struct stat about = {0};
   for (int i = 0; i < LINKS; ++i) {
     if (lstat(path, &about) != 0) return errno == ENOENT ? EMBED_OK : system_failed(ctx, label, "looking at it");
     if (!S_ISLNK(about.st_mode)) return EMBED_OK;
@@ -79,7 +79,7 @@ static embed_status find_target(embed_context *ctx, const char *given, embed__sa
 
 embed_status embed__safe_check(embed_context *ctx, const char *path, const char *label) {
   embed__safe_file f = {.folder = -1, .file = -1, .label = label};
-  struct stat about;
+  struct stat about = {0};
   bool exists;
   int before = errno;
   embed_status status = find_target(ctx, path, &f, &about, &exists);
@@ -115,7 +115,7 @@ static embed_status make_temporary(embed_context *ctx, embed__safe_file *f, cons
   }
   if (f->file < 0) return system_failed(ctx, f->label, "making a temporary file beside it");
   if (old) {
-    struct stat new;
+    struct stat new = {0};
     if (fstat(f->file, &new) == 0 && (new.st_uid != old->st_uid || new.st_gid != old->st_gid) && fchown(f->file, old->st_uid, old->st_gid) != 0) errno = 0;
     if (fchmod(f->file, old->st_mode & 0777) != 0) return system_failed(ctx, f->label, "giving the new file the permissions of the old");
   }
@@ -123,7 +123,7 @@ static embed_status make_temporary(embed_context *ctx, embed__safe_file *f, cons
 }
 
 embed_status embed__safe_open(embed_context *ctx, const char *path, const char *label, embed__safe_file *f) {
-  struct stat about;
+  struct stat about = {0};
   bool exists = false;
   int before = errno;
   *f = (embed__safe_file){.folder = -1, .file = -1, .label = label};

@@ -15,7 +15,7 @@ typedef enum embed__stored {
   EMBED__STORED_F32,
   EMBED__STORED_F16,
   EMBED__STORED_BF16,
-  EMBED__STORED_I8, /* int8[dim], then a float scale: the decoded value scale * q is rounded to float once */
+  EMBED__STORED_I8, /* int8[dim], then a little-endian float scale: the decoded value scale * q is rounded to float once */
   EMBED__STORED_COUNT
 } embed__stored;
 
@@ -45,5 +45,6 @@ typedef struct embed__row_kernels {
 void embed__row_scalar(embed__row_kernels *k);
 void embed__row_avx2(embed__row_kernels *k);
 void embed__row_avx512(embed__row_kernels *k);
+void embed__row_neon(embed__row_kernels *k);
 
 #endif

@@ -71,7 +71,7 @@ static void copy(const void *row, void *out, int64_t bytes, bool streaming) {
   if (at < bytes) copy_part(to + at, in + at, bytes - at);
 }
 
-static void fence(void) { _mm_sfence(); }
+static void fence(void) { stream_end(); }
 
 /* target[j] = result of a = target[j] and b = row[j]. */
 #define UPDATE(target, result)                                                    \

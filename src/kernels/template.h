@@ -8,7 +8,7 @@
 #define INLINE static inline __attribute__((always_inline))
 
 #if defined(__clang__)
-#if __has_feature(address_sanitizer) || __has_feature(undefined_behavior_sanitizer) || __has_feature(thread_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(undefined_behavior_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
 #define UNROLL
 #else
 #define UNROLL _Pragma("unroll")

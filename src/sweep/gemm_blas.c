@@ -15,7 +15,12 @@ extern int openblas_get_parallel(void) __attribute__((weak));
 extern char *openblas_get_corename(void) __attribute__((weak));
 extern void openblas_set_num_threads(int threads) __attribute__((weak));
 
-enum { SERIAL_CALLERS = 16, OPENMP = 2 /* openblas_get_parallel() */ };
+/* Its integers are handed over as wide as a register. An OpenBLAS of 64-bit integers that the host loaded first, for everybody,
+ * takes our calls under the same name, and reads all of each; one of 32 bits reads the lower half. */
+extern void wide_sgemm(enum CBLAS_ORDER order, enum CBLAS_TRANSPOSE transpose_a, enum CBLAS_TRANSPOSE transpose_b, intptr_t m, intptr_t n, intptr_t k,
+                       float alpha, const float *a, intptr_t lda, const float *b, intptr_t ldb, float beta, float *c, intptr_t ldc) __asm__("cblas_sgemm");
+
+enum { MOST_CALLERS = 16, SERIAL = 0, OPENMP = 2 /* openblas_get_parallel() */ };
 static const size_t buffer_bytes = ((size_t)128 << 20) + (8 << 10); /* that OpenBLAS maps per thread and caller */
 
 /* OpenBLAS is one per process, so its gate is too. */
@@ -37,9 +42,14 @@ static void in_forked_child(void) {
 
 static void watch_forks(void) { (void)pthread_atfork(NULL, NULL, in_forked_child); }
 
+/* Products that may run side by side. The serial build hands out its buffers without a lock: two callers get the same one. */
+static int places(int threads) { return threads == 1 && openblas_get_parallel && openblas_get_parallel() != SERIAL ? MOST_CALLERS : 1; }
+
 static int threads_now(void) { return openblas_get_num_threads ? openblas_get_num_threads() : -1; }
 
 int embed__blas_threads(void) { return threads_now(); }
+
+bool embed__blas_runs_side_by_side(void) { return places(threads_now()) > 1; }
 
 int embed__blas_vector_bits(void) {
   static const struct {
@@ -75,8 +85,8 @@ static bool enter(void) {
     gate.forked = false;
     if (openblas_get_parallel && openblas_get_parallel() == OPENMP && openblas_set_num_threads) openblas_set_num_threads(1);
   }
-  int threads = threads_now(), places = threads == 1 ? SERIAL_CALLERS : 1;
-  while (gate.inside >= places) pthread_cond_wait(&gate.left, &gate.mutex);
+  int threads = threads_now();
+  while (gate.inside >= places(threads)) pthread_cond_wait(&gate.left, &gate.mutex);
   if (threads > gate.threads) { /* the host raised the number of threads */
     gate.proved = false;
     gate.threads = threads;
@@ -120,8 +130,8 @@ static bool gemm(CBLAS_TRANSPOSE transpose_b, int64_t m, int64_t n, int64_t k, c
   for (int64_t done = 0; done < k || done == 0; done += DEPTH) {
     int64_t part = k - done < DEPTH ? k - done : DEPTH;
     const float *b_part = transpose_b == CblasTrans ? b + done : b + done * ldb;
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, transpose_b, (int)m, (int)n, (int)part, 1.0f, a + done, (int)lda, b_part, (int)ldb,
-                accumulate || done ? 1.0f : 0.0f, c, (int)ldc);
+    wide_sgemm(CblasRowMajor, CblasNoTrans, transpose_b, (intptr_t)m, (intptr_t)n, (intptr_t)part, 1.0f, a + done, (intptr_t)lda, b_part, (intptr_t)ldb,
+               accumulate || done ? 1.0f : 0.0f, c, (intptr_t)ldc);
   }
   leave(is_large(m, n, k));
   return true;
@@ -138,6 +148,8 @@ bool embed__gemm_nn(int64_t m, int64_t n, int64_t k, const float *a, int64_t lda
 #else /* without OpenBLAS every product is the library's own */
 
 int embed__blas_threads(void) { return 0; }
+
+bool embed__blas_runs_side_by_side(void) { return false; }
 
 int embed__blas_vector_bits(void) { return 0; }
 

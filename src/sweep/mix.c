@@ -79,7 +79,7 @@ static embed_status blas_mix(embed_context *ctx, mix_job *job) {
     job->b = direct ? (const float *)(const void *)embed__row(t, job->first) : job->scratch;
     job->ldb = direct ? t->row_bytes / (int64_t)sizeof(float) : t->dim;
     if (!direct) EMBED__TRY(embed__run(ctx, embed__ceil_div(job->depth, DECODE_ROWS), decode_rows, job));
-    if (embed__blas_threads() == 1) {
+    if (embed__blas_runs_side_by_side()) {
       EMBED__TRY(embed__run(ctx, embed__ceil_div(job->n, GEMM_ROWS), multiply_rows, job));
     } else {
       multiply(job, 0, job->n);

@@ -31,6 +31,7 @@ enum {
 static bool blas_pays(const embed_context *ctx, int64_t n) {
   int ours = ctx->kernels->dot.vector_bits, theirs = embed__blas_vector_bits();
   if (theirs && theirs < ours) return false;
+  if (embed__blas_threads() == 1 && !embed__blas_runs_side_by_side() && embed__workers(ctx) > 1) return false; /* one thread against all of ours */
   return n >= (ours >= 512 ? BLAS_ROWS_512 : BLAS_ROWS);
 }
 
@@ -159,7 +160,7 @@ static embed_status blas_columns(embed_context *ctx, chunk_job *job) {
   job->z = job->out ? job->out + job->column : s->tiles;
   job->ldz = job->out ? s->ldout : job->columns;
   atomic_store(&job->refused, 0);
-  if (embed__blas_threads() == 1) {
+  if (embed__blas_runs_side_by_side()) {
     job->parts = embed__ceil_div(job->columns, PART_COLUMNS);
     EMBED__TRY(embed__run(ctx, job->parts * embed__ceil_div(job->rows, PART_ROWS), part_task, job));
   } else if (!embed__gemm_nt(job->rows, job->columns, s->table->dim, job->x, job->ldx, job->b, job->ldb, job->z, job->ldz)) {

@@ -1,180 +1,235 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The layout of every public struct on 64-bit machines: compiled, never run. A line here changes only with the soname;
- * a new field is a new line at the end of its struct. */
+/* The layout of every public struct on 64-bit and 32-bit machines, and the values of all constants: compiled, never run.
+ * Until the release that closes LIBEMBED_0.1 it is written by `cmake --build build --target abi_baseline`; after that a line
+ * changes only with the soname, and a new field is a new line. */
 #include <embed/embed.h>
 #include <stddef.h>
 
 #if UINTPTR_MAX == UINT64_MAX
-#define SIZE(type, bytes)       _Static_assert(sizeof(type) == (bytes), #type " has another size")
-#define AT(type, field, offset) _Static_assert(offsetof(type, field) == (offset), #type "." #field " has moved")
-
-SIZE(embed_executor, 32);
-AT(embed_executor, size, 0);
-AT(embed_executor, flags, 4);
-AT(embed_executor, arg, 8);
-AT(embed_executor, run, 16);
-AT(embed_executor, workers, 24);
-AT(embed_executor, reserved, 28);
-
-SIZE(embed_allocator, 32);
-AT(embed_allocator, size, 0);
-AT(embed_allocator, flags, 4);
-AT(embed_allocator, arg, 8);
-AT(embed_allocator, allocate, 16);
-AT(embed_allocator, release, 24);
-
-SIZE(embed_context_options, 88);
-AT(embed_context_options, size, 0);
-AT(embed_context_options, flags, 4);
-AT(embed_context_options, max_scratch, 8);
-AT(embed_context_options, why_bytes, 16);
-AT(embed_context_options, pool, 24);
-AT(embed_context_options, executor, 32);
-AT(embed_context_options, allocator, 40);
-AT(embed_context_options, isa, 48);
-AT(embed_context_options, cancel, 56);
-AT(embed_context_options, progress, 64);
-AT(embed_context_options, progress_arg, 72);
-AT(embed_context_options, why, 80);
-
-SIZE(embed_table_options, 40);
-AT(embed_table_options, size, 0);
-AT(embed_table_options, flags, 4);
-AT(embed_table_options, row_bytes, 8);
-AT(embed_table_options, vocab, 16);
-AT(embed_table_options, data_bytes, 24);
-AT(embed_table_options, dtype, 32);
-AT(embed_table_options, group, 36);
-
-SIZE(embed_init_options, 56);
-AT(embed_init_options, size, 0);
-AT(embed_init_options, flags, 4);
-AT(embed_init_options, kind, 8);
-AT(embed_init_options, scale, 12);
-AT(embed_init_options, low, 16);
-AT(embed_init_options, high, 20);
-AT(embed_init_options, first, 24);
-AT(embed_init_options, count, 32);
-AT(embed_init_options, padding_id, 40);
-AT(embed_init_options, seed, 48);
-
-SIZE(embed_rows_options, 16);
-AT(embed_rows_options, size, 0);
-AT(embed_rows_options, flags, 4);
-AT(embed_rows_options, seed, 8);
-
-SIZE(embed_lookup_options, 40);
-AT(embed_lookup_options, size, 0);
-AT(embed_lookup_options, flags, 4);
-AT(embed_lookup_options, scale, 8);
-AT(embed_lookup_options, max_norm, 12);
-AT(embed_lookup_options, scale_round, 16);
-AT(embed_lookup_options, oov, 20);
-AT(embed_lookup_options, unk_id, 24);
-AT(embed_lookup_options, padding_id, 32);
-
-SIZE(embed_bag_options, 32);
-AT(embed_bag_options, size, 0);
-AT(embed_bag_options, flags, 4);
-AT(embed_bag_options, mode, 8);
-AT(embed_bag_options, oov, 12);
-AT(embed_bag_options, unk_id, 16);
-AT(embed_bag_options, padding_id, 24);
-
-SIZE(embed_mix_options, 8);
-AT(embed_mix_options, size, 0);
-AT(embed_mix_options, flags, 4);
-
-SIZE(embed_position_options, 16);
-AT(embed_position_options, size, 0);
-AT(embed_position_options, flags, 4);
-AT(embed_position_options, base, 8);
-AT(embed_position_options, scale, 12);
-
-SIZE(embed_norm_options, 16);
-AT(embed_norm_options, size, 0);
-AT(embed_norm_options, flags, 4);
-AT(embed_norm_options, epsilon, 8);
-AT(embed_norm_options, reserved, 12);
-
-SIZE(embed_head_options, 16);
-AT(embed_head_options, size, 0);
-AT(embed_head_options, flags, 4);
-AT(embed_head_options, logit_scale, 8);
-AT(embed_head_options, logit_softcap, 12);
-
-SIZE(embed_head_info, 48);
-AT(embed_head_info, size, 0);
-AT(embed_head_info, flags, 4);
-AT(embed_head_info, vocab, 8);
-AT(embed_head_info, dim, 16);
-AT(embed_head_info, table_bytes, 24);
-AT(embed_head_info, extra_bytes, 32);
-AT(embed_head_info, logit_scale, 40);
-AT(embed_head_info, logit_softcap, 44);
-
-SIZE(embed_sweep_options, 24);
-AT(embed_sweep_options, size, 0);
-AT(embed_sweep_options, flags, 4);
-AT(embed_sweep_options, ask, 8);
-AT(embed_sweep_options, k, 12);
-AT(embed_sweep_options, nan, 16);
-AT(embed_sweep_options, activation, 20);
-
-SIZE(embed_file_options, 48);
-AT(embed_file_options, size, 0);
-AT(embed_file_options, flags, 4);
-AT(embed_file_options, max_header, 8);
-AT(embed_file_options, dim, 16);
-AT(embed_file_options, vocab, 24);
-AT(embed_file_options, format, 32);
-AT(embed_file_options, reserved, 40);
-
-SIZE(embed_tensor_info, 120);
-AT(embed_tensor_info, size, 0);
-AT(embed_tensor_info, flags, 4);
-AT(embed_tensor_info, name, 8);
-AT(embed_tensor_info, stored, 16);
-AT(embed_tensor_info, shape, 24);
-AT(embed_tensor_info, offset, 88);
-AT(embed_tensor_info, bytes, 96);
-AT(embed_tensor_info, rank, 104);
-AT(embed_tensor_info, dtype, 108);
-AT(embed_tensor_info, role, 112);
-AT(embed_tensor_info, shard, 116);
-
-SIZE(embed_conventions, 32);
-AT(embed_conventions, size, 0);
-AT(embed_conventions, flags, 4);
-AT(embed_conventions, lookup_scale, 8);
-AT(embed_conventions, scale_round, 12);
-AT(embed_conventions, logit_scale, 16);
-AT(embed_conventions, logit_softcap, 20);
-AT(embed_conventions, norm_epsilon, 24);
-AT(embed_conventions, norm_flags, 28);
-
-SIZE(embed_writer_options, 32);
-AT(embed_writer_options, size, 0);
-AT(embed_writer_options, flags, 4);
-AT(embed_writer_options, max_memory, 8);
-AT(embed_writer_options, format, 16);
-AT(embed_writer_options, reserved, 24);
-
-SIZE(embed_nearest_options, 16);
-AT(embed_nearest_options, size, 0);
-AT(embed_nearest_options, flags, 4);
-AT(embed_nearest_options, metric, 8);
-AT(embed_nearest_options, reserved, 12);
-
+#define PICK(on_64_bits, on_32_bits) (on_64_bits)
+#else
+#define PICK(on_64_bits, on_32_bits) (on_32_bits)
 #endif
+#define SIZE(type, on_64_bits, on_32_bits)      _Static_assert(sizeof(type) == PICK(on_64_bits, on_32_bits), #type " has another size")
+#define AT(type, field, on_64_bits, on_32_bits) _Static_assert(offsetof(type, field) == PICK(on_64_bits, on_32_bits), #type "." #field " has moved")
+#define IS(constant, value)                     _Static_assert((constant) == (value), #constant " was renumbered")
 
-_Static_assert(sizeof(embed_status) == 4 && sizeof(embed_dtype) == 4 && sizeof(embed_init_kind) == 4 && sizeof(embed_oov_policy) == 4 &&
-                   sizeof(embed_bag_mode) == 4 && sizeof(embed_nan_policy) == 4 && sizeof(embed_metric_kind) == 4 && sizeof(embed_role) == 4,
-               "enumerations are 32-bit integers for every language");
-_Static_assert((embed_status)-1 < 0 && (embed_dtype)-1 < 0, "and signed");
+SIZE(embed_executor, 32, 24);
+AT(embed_executor, size, 0, 0);
+AT(embed_executor, flags, 4, 4);
+AT(embed_executor, arg, 8, 8);
+AT(embed_executor, run, 16, 12);
+AT(embed_executor, workers, 24, 16);
+AT(embed_executor, reserved, 28, 20);
+
+SIZE(embed_allocator, 32, 20);
+AT(embed_allocator, size, 0, 0);
+AT(embed_allocator, flags, 4, 4);
+AT(embed_allocator, arg, 8, 8);
+AT(embed_allocator, allocate, 16, 12);
+AT(embed_allocator, release, 24, 16);
+
+SIZE(embed_context_options, 88, 56);
+AT(embed_context_options, size, 0, 0);
+AT(embed_context_options, flags, 4, 4);
+AT(embed_context_options, max_scratch, 8, 8);
+AT(embed_context_options, why_bytes, 16, 16);
+AT(embed_context_options, pool, 24, 24);
+AT(embed_context_options, executor, 32, 28);
+AT(embed_context_options, allocator, 40, 32);
+AT(embed_context_options, isa, 48, 36);
+AT(embed_context_options, cancel, 56, 40);
+AT(embed_context_options, progress, 64, 44);
+AT(embed_context_options, progress_arg, 72, 48);
+AT(embed_context_options, why, 80, 52);
+
+SIZE(embed_nearest_options, 16, 16);
+AT(embed_nearest_options, size, 0, 0);
+AT(embed_nearest_options, flags, 4, 4);
+AT(embed_nearest_options, metric, 8, 8);
+AT(embed_nearest_options, reserved, 12, 12);
+
+SIZE(embed_head_options, 16, 16);
+AT(embed_head_options, size, 0, 0);
+AT(embed_head_options, flags, 4, 4);
+AT(embed_head_options, logit_scale, 8, 8);
+AT(embed_head_options, logit_softcap, 12, 12);
+
+SIZE(embed_head_info, 48, 48);
+AT(embed_head_info, size, 0, 0);
+AT(embed_head_info, flags, 4, 4);
+AT(embed_head_info, vocab, 8, 8);
+AT(embed_head_info, dim, 16, 16);
+AT(embed_head_info, table_bytes, 24, 24);
+AT(embed_head_info, extra_bytes, 32, 32);
+AT(embed_head_info, logit_scale, 40, 40);
+AT(embed_head_info, logit_softcap, 44, 44);
+
+SIZE(embed_sweep_options, 24, 24);
+AT(embed_sweep_options, size, 0, 0);
+AT(embed_sweep_options, flags, 4, 4);
+AT(embed_sweep_options, ask, 8, 8);
+AT(embed_sweep_options, k, 12, 12);
+AT(embed_sweep_options, nan, 16, 16);
+AT(embed_sweep_options, activation, 20, 20);
+
+SIZE(embed_file_options, 48, 40);
+AT(embed_file_options, size, 0, 0);
+AT(embed_file_options, flags, 4, 4);
+AT(embed_file_options, max_header, 8, 8);
+AT(embed_file_options, dim, 16, 16);
+AT(embed_file_options, vocab, 24, 24);
+AT(embed_file_options, format, 32, 32);
+AT(embed_file_options, reserved, 40, 36);
+
+SIZE(embed_tensor_info, 120, 112);
+AT(embed_tensor_info, size, 0, 0);
+AT(embed_tensor_info, flags, 4, 4);
+AT(embed_tensor_info, name, 8, 8);
+AT(embed_tensor_info, stored, 16, 12);
+AT(embed_tensor_info, shape, 24, 16);
+AT(embed_tensor_info, offset, 88, 80);
+AT(embed_tensor_info, bytes, 96, 88);
+AT(embed_tensor_info, rank, 104, 96);
+AT(embed_tensor_info, dtype, 108, 100);
+AT(embed_tensor_info, role, 112, 104);
+AT(embed_tensor_info, shard, 116, 108);
+
+SIZE(embed_conventions, 32, 32);
+AT(embed_conventions, size, 0, 0);
+AT(embed_conventions, flags, 4, 4);
+AT(embed_conventions, lookup_scale, 8, 8);
+AT(embed_conventions, scale_round, 12, 12);
+AT(embed_conventions, logit_scale, 16, 16);
+AT(embed_conventions, logit_softcap, 20, 20);
+AT(embed_conventions, norm_epsilon, 24, 24);
+AT(embed_conventions, norm_flags, 28, 28);
+
+SIZE(embed_writer_options, 32, 24);
+AT(embed_writer_options, size, 0, 0);
+AT(embed_writer_options, flags, 4, 4);
+AT(embed_writer_options, max_memory, 8, 8);
+AT(embed_writer_options, format, 16, 16);
+AT(embed_writer_options, reserved, 24, 20);
+
+SIZE(embed_lookup_options, 40, 40);
+AT(embed_lookup_options, size, 0, 0);
+AT(embed_lookup_options, flags, 4, 4);
+AT(embed_lookup_options, scale, 8, 8);
+AT(embed_lookup_options, max_norm, 12, 12);
+AT(embed_lookup_options, scale_round, 16, 16);
+AT(embed_lookup_options, oov, 20, 20);
+AT(embed_lookup_options, unk_id, 24, 24);
+AT(embed_lookup_options, padding_id, 32, 32);
+
+SIZE(embed_bag_options, 32, 32);
+AT(embed_bag_options, size, 0, 0);
+AT(embed_bag_options, flags, 4, 4);
+AT(embed_bag_options, mode, 8, 8);
+AT(embed_bag_options, oov, 12, 12);
+AT(embed_bag_options, unk_id, 16, 16);
+AT(embed_bag_options, padding_id, 24, 24);
+
+SIZE(embed_mix_options, 8, 8);
+AT(embed_mix_options, size, 0, 0);
+AT(embed_mix_options, flags, 4, 4);
+
+SIZE(embed_position_options, 16, 16);
+AT(embed_position_options, size, 0, 0);
+AT(embed_position_options, flags, 4, 4);
+AT(embed_position_options, base, 8, 8);
+AT(embed_position_options, scale, 12, 12);
+
+SIZE(embed_norm_options, 16, 16);
+AT(embed_norm_options, size, 0, 0);
+AT(embed_norm_options, flags, 4, 4);
+AT(embed_norm_options, epsilon, 8, 8);
+AT(embed_norm_options, reserved, 12, 12);
+
+SIZE(embed_table_options, 40, 40);
+AT(embed_table_options, size, 0, 0);
+AT(embed_table_options, flags, 4, 4);
+AT(embed_table_options, row_bytes, 8, 8);
+AT(embed_table_options, vocab, 16, 16);
+AT(embed_table_options, data_bytes, 24, 24);
+AT(embed_table_options, dtype, 32, 32);
+AT(embed_table_options, group, 36, 36);
+
+SIZE(embed_init_options, 56, 56);
+AT(embed_init_options, size, 0, 0);
+AT(embed_init_options, flags, 4, 4);
+AT(embed_init_options, kind, 8, 8);
+AT(embed_init_options, scale, 12, 12);
+AT(embed_init_options, low, 16, 16);
+AT(embed_init_options, high, 20, 20);
+AT(embed_init_options, first, 24, 24);
+AT(embed_init_options, count, 32, 32);
+AT(embed_init_options, padding_id, 40, 40);
+AT(embed_init_options, seed, 48, 48);
+
+SIZE(embed_rows_options, 16, 16);
+AT(embed_rows_options, size, 0, 0);
+AT(embed_rows_options, flags, 4, 4);
+AT(embed_rows_options, seed, 8, 8);
 
 /* Values are never renumbered. */
-#define IS(constant, value) _Static_assert((constant) == (value), #constant " was renumbered")
+IS(EMBED_CONTEXT_REPRODUCIBLE, 1);
+IS(EMBED_METRIC_NONE, -1);
+IS(EMBED_METRIC_COSINE, 0);
+IS(EMBED_METRIC_DOT, 1);
+IS(EMBED_METRIC_L2, 2);
+IS(EMBED_HEAD_BLAS, 2);
+IS(EMBED_HEAD_REQUIRE_TIED, 4);
+IS(EMBED_HEAD_REQUIRE_UNTIED, 8);
+IS(EMBED_HEAD_PREPARE, 16);
+IS(EMBED_HEAD_SKETCH, 32);
+IS(EMBED_HEAD_RAW, 64);
+IS(EMBED_NAN_NONE, -1);
+IS(EMBED_NAN_MAX, 0);
+IS(EMBED_NAN_ERROR, 1);
+IS(EMBED_NAN_IGNORE, 2);
+IS(EMBED_SWEEP_PROCESSED, 1);
+IS(EMBED_FILE_POPULATE, 1);
+IS(EMBED_FILE_COPY, 2);
+IS(EMBED_FILE_CHECK, 4);
+IS(EMBED_ROLE_NONE, -1);
+IS(EMBED_ROLE_TOKEN, 0);
+IS(EMBED_ROLE_HEAD, 1);
+IS(EMBED_ROLE_HEAD_BIAS, 2);
+IS(EMBED_ROLE_POSITION, 3);
+IS(EMBED_ROLE_TYPE, 4);
+IS(EMBED_ROLE_NORM, 5);
+IS(EMBED_ROLE_NORM_BIAS, 6);
+IS(EMBED_OOV_NONE, -1);
+IS(EMBED_OOV_ERROR, 0);
+IS(EMBED_OOV_UNK, 1);
+IS(EMBED_OOV_ZERO, 2);
+IS(EMBED_OOV_CLAMP, 3);
+IS(EMBED_OOV_HASH, 4);
+IS(EMBED_LOOKUP_ADD, 1);
+IS(EMBED_LOOKUP_PADDING, 2);
+IS(EMBED_BAG_NONE, -1);
+IS(EMBED_BAG_SUM, 0);
+IS(EMBED_BAG_MEAN, 1);
+IS(EMBED_BAG_WEIGHTED_MEAN, 2);
+IS(EMBED_BAG_SQRT_N, 3);
+IS(EMBED_BAG_MAX, 4);
+IS(EMBED_BAG_MIN, 5);
+IS(EMBED_POSITION_HALVES, 16);
+IS(EMBED_NORM_LAYER, 1);
+IS(EMBED_NORM_PLUS_ONE, 2);
+IS(EMBED_TABLE_HUGE_PAGES, 1);
+IS(EMBED_TABLE_READ_ONLY, 2);
+IS(EMBED_INIT_NONE, -1);
+IS(EMBED_INIT_ZERO, 0);
+IS(EMBED_INIT_NORMAL, 1);
+IS(EMBED_INIT_UNIFORM, 2);
+IS(EMBED_INIT_XAVIER_NORMAL, 3);
+IS(EMBED_INIT_XAVIER_UNIFORM, 4);
+IS(EMBED_INIT_TRUNCATED_NORMAL, 5);
+IS(EMBED_INIT_CONSTANT, 6);
+IS(EMBED_INIT_PADDING, 1);
+IS(EMBED_ROWS_STOCHASTIC, 1);
 IS(EMBED_OK, 0);
 IS(EMBED_E_ARGUMENT, -1);
 IS(EMBED_E_MEMORY, -2);
@@ -211,60 +266,3 @@ IS(EMBED_Q3_K, 75);
 IS(EMBED_Q4_K, 76);
 IS(EMBED_Q5_K, 77);
 IS(EMBED_Q6_K, 78);
-IS(EMBED_CONTEXT_REPRODUCIBLE, 1);
-IS(EMBED_TABLE_HUGE_PAGES, 1);
-IS(EMBED_TABLE_READ_ONLY, 2);
-IS(EMBED_INIT_NONE, -1);
-IS(EMBED_INIT_ZERO, 0);
-IS(EMBED_INIT_NORMAL, 1);
-IS(EMBED_INIT_UNIFORM, 2);
-IS(EMBED_INIT_XAVIER_NORMAL, 3);
-IS(EMBED_INIT_XAVIER_UNIFORM, 4);
-IS(EMBED_INIT_TRUNCATED_NORMAL, 5);
-IS(EMBED_INIT_CONSTANT, 6);
-IS(EMBED_INIT_PADDING, 1);
-IS(EMBED_ROWS_STOCHASTIC, 1);
-IS(EMBED_OOV_NONE, -1);
-IS(EMBED_OOV_ERROR, 0);
-IS(EMBED_OOV_UNK, 1);
-IS(EMBED_OOV_ZERO, 2);
-IS(EMBED_OOV_CLAMP, 3);
-IS(EMBED_OOV_HASH, 4);
-IS(EMBED_LOOKUP_ADD, 1);
-IS(EMBED_LOOKUP_PADDING, 2);
-IS(EMBED_BAG_NONE, -1);
-IS(EMBED_BAG_SUM, 0);
-IS(EMBED_BAG_MEAN, 1);
-IS(EMBED_BAG_WEIGHTED_MEAN, 2);
-IS(EMBED_BAG_SQRT_N, 3);
-IS(EMBED_BAG_MAX, 4);
-IS(EMBED_BAG_MIN, 5);
-IS(EMBED_POSITION_HALVES, 16);
-IS(EMBED_NORM_LAYER, 1);
-IS(EMBED_NORM_PLUS_ONE, 2);
-IS(EMBED_HEAD_BLAS, 2);
-IS(EMBED_HEAD_REQUIRE_TIED, 4);
-IS(EMBED_HEAD_REQUIRE_UNTIED, 8);
-IS(EMBED_HEAD_PREPARE, 16);
-IS(EMBED_HEAD_SKETCH, 32);
-IS(EMBED_HEAD_RAW, 64);
-IS(EMBED_NAN_NONE, -1);
-IS(EMBED_NAN_MAX, 0);
-IS(EMBED_NAN_ERROR, 1);
-IS(EMBED_NAN_IGNORE, 2);
-IS(EMBED_SWEEP_PROCESSED, 1);
-IS(EMBED_FILE_POPULATE, 1);
-IS(EMBED_FILE_COPY, 2);
-IS(EMBED_FILE_CHECK, 4);
-IS(EMBED_ROLE_NONE, -1);
-IS(EMBED_ROLE_TOKEN, 0);
-IS(EMBED_ROLE_HEAD, 1);
-IS(EMBED_ROLE_HEAD_BIAS, 2);
-IS(EMBED_ROLE_POSITION, 3);
-IS(EMBED_ROLE_TYPE, 4);
-IS(EMBED_ROLE_NORM, 5);
-IS(EMBED_ROLE_NORM_BIAS, 6);
-IS(EMBED_METRIC_NONE, -1);
-IS(EMBED_METRIC_COSINE, 0);
-IS(EMBED_METRIC_DOT, 1);
-IS(EMBED_METRIC_L2, 2);

@@ -86,10 +86,80 @@ static void output_structs_keep_to_their_size(void **state) {
   }
 }
 
+/* Context options: three structs, each of which may be older or newer than the library. */
+static embed_status run_serially(void *arg, int64_t n, embed_task *task, void *job) {
+  (void)arg;
+  for (int64_t i = 0; i < n; ++i) task(job, i, 0);
+  return EMBED_OK;
+}
+static void *allocate(void *arg, size_t bytes, size_t alignment) {
+  (void)arg;
+  return aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+static void release(void *arg, void *memory, size_t bytes, size_t alignment) {
+  (void)arg, (void)bytes, (void)alignment;
+  free(memory);
+}
+
+enum { OPTIONS, EXECUTOR, ALLOCATOR };
+
+/* Creates a context from one struct that ends at unreadable memory; returns its status, and the position from why's owner. */
+static embed_status create_with(int which, const void *given, uint32_t size, const char *text) {
+  embed_context *ctx = (embed_context *)&w;
+  char why[512] = "";
+  guarded held = guarded_new(size < 8 ? 8 : size, 1);
+  memcpy(held.at, given, size < 8 ? 8 : size);
+  embed_context_options o = {.size = sizeof o, .why = why, .why_bytes = sizeof why};
+  if (which == EXECUTOR) o.executor = (const void *)held.at;
+  if (which == ALLOCATOR) o.allocator = (const void *)held.at;
+  embed_status status = embed_context_create(which == OPTIONS ? (const void *)held.at : &o, &ctx);
+  if (status == EMBED_OK)
+    embed_context_release(ctx);
+  else
+    assert_null(ctx);
+  if (which != OPTIONS && text && !strstr(why, text)) fail_msg("\"%s\" does not say: %s", why, text);
+  guarded_free(held);
+  return status;
+}
+
+static void context_options_and_what_they_point_to_may_be_older_or_newer(void **state) {
+  (void)state;
+  const embed_context_options options = {.size = 0};
+  const embed_executor executor = {.run = run_serially, .workers = 1};
+  const embed_allocator allocator = {.allocate = allocate, .release = release};
+  const struct {
+    const void *good;
+    uint32_t bytes, least; /* what it has; what it cannot do without */
+  } structs[] = {{&options, sizeof(embed_context_options), 8},
+                 {&executor, sizeof(embed_executor), offsetof(embed_executor, reserved)},
+                 {&allocator, sizeof(embed_allocator), sizeof(embed_allocator)}};
+  for (int which = OPTIONS; which <= ALLOCATOR; ++which) {
+    const uint32_t bytes = structs[which].bytes;
+    for (uint32_t size = 0; size <= bytes + 64; ++size) {
+      if (size > 8 && size < bytes && size % sizeof(void *) != 0) continue; /* half a pointer is nobody's struct */
+      unsigned char given[256] = {0};
+      memcpy(given, structs[which].good, size < bytes ? size : bytes);
+      memcpy(given, &size, 4);
+      embed_status status = create_with(which, given, size, size < 8 ? ".size is" : NULL);
+      if ((status == EMBED_OK) != (size >= structs[which].least)) fail_msg("struct %d with %u bytes: %d", which, size, status);
+      if (size < structs[which].least) assert_int_equal(status, EMBED_E_OPTION);
+      if (size <= bytes) continue;
+      given[size - 1] = 1; /* a field that this library does not know */
+      assert_int_equal(create_with(which, given, size, "is not zero"), EMBED_E_OPTION);
+    }
+    unsigned char given[256] = {0};
+    memcpy(given, structs[which].good, bytes);
+    memcpy(given, &bytes, 4);
+    given[7] = 0x40; /* a flag that this library does not know */
+    assert_int_equal(create_with(which, given, bytes, "flags"), EMBED_E_OPTION);
+  }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(shorter_and_longer_options_of_zeros_are_all_defaults),
     cmocka_unit_test(unknown_fields_flags_and_sizes_are_refused),
     cmocka_unit_test(output_structs_keep_to_their_size),
+    cmocka_unit_test(context_options_and_what_they_point_to_may_be_older_or_newer),
 };
 
 int main(int argc, char **argv) {

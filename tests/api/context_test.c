@@ -71,7 +71,7 @@ static void wrong_options_are_refused_with_the_reason(void **state) {
 /* Names of another architecture are a mistake, not a wish for the best there is. */
 static void foreign_and_unknown_levels_are_refused(void **state) {
   (void)state;
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__i386__)
   refused((embed_context_options){.isa = "neon"}, EMBED_E_OPTION, "neon");
 #else
   refused((embed_context_options){.isa = "avx2"}, EMBED_E_OPTION, "avx2");
@@ -81,14 +81,14 @@ static void foreign_and_unknown_levels_are_refused(void **state) {
 
 static void the_level_is_the_lower_of_cap_and_cpu(void **state) {
   (void)state;
-  static const char *const ascending[] = {"scalar", "avx2", "avx512", "avx512vnni", "avx512bf16"};
+  static const char *const ascending[] = {TEST_LEVELS};
   embed_context *best = context_new();
   int highest = -1, last = -1;
   for (int i = 0; i < COUNT(ascending); ++i)
     if (!strcmp(embed_context_isa(best), ascending[i])) highest = i;
   for (int i = 0; i < COUNT(ascending); ++i) {
     embed_context *ctx = context_with(ascending[i], 1);
-    if (!ctx) continue; /* another architecture */
+    assert_non_null(ctx);
     int got = -1;
     for (int k = 0; k < COUNT(ascending); ++k)
       if (!strcmp(embed_context_isa(ctx), ascending[k])) got = k;
@@ -232,6 +232,9 @@ static int threads_alive(void) {
 
 static void a_context_keeps_its_pool_and_the_last_one_joins_its_threads(void **state) {
   (void)state;
+  embed_pool *first = NULL;
+  OK(embed_pool_create(2, &first)); /* a sanitizer starts a thread of its own with the first */
+  embed_pool_release(first);
   int before = threads_alive();
   embed_pool *pool;
   embed_context *a, *b;
@@ -248,7 +251,7 @@ static void a_context_keeps_its_pool_and_the_last_one_joins_its_threads(void **s
   embed_table_release(t);
   assert_true(threads_alive() > before || before == 0); /* 0: no /proc here */
   embed_context_release(b);
-  for (int i = 0; threads_alive() != before; ++i) { /* a joined thread leaves /proc a moment later */
+  for (int i = 0; threads_alive() > before; ++i) { /* a joined thread leaves /proc a moment later */
     if (i == 200) fail_msg("%d threads before, %d after", before, threads_alive());
     nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
   }

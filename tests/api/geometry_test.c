@@ -37,8 +37,8 @@ static void norms_are_the_same_bits_at_every_level(void **state) {
     for (int j = 0; j < DIM; ++j) sum += (double)w[r * DIM + j] * (double)w[r * DIM + j];
     assert_true(fabs((double)want[r] - sqrt(sum)) <= 1e-7 * sqrt(sum));
   }
-  const char *levels[] = {"avx2", "avx512", NULL};
-  for (int l = 0; l < 3; ++l) {
+  static const char *const levels[] = {TEST_LEVELS, NULL};
+  for (size_t l = 0; l < sizeof levels / sizeof *levels; ++l) {
     embed_context *ctx = context(levels[l], pool);
     memset(got, 0xA5, sizeof got);
     assert_int_equal(embed_norms(ctx, t, got), EMBED_OK);

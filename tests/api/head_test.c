@@ -140,12 +140,15 @@ static void integer_products_are_exact_at_every_shape(void **state) { /* HD-03 *
     x[i] = (float)(int)(test_random(&seed) % 17) - 8;
     w[i] = (float)(int)(test_random(&seed) % 17) - 8;
   }
-  embed_context *contexts[] = {context("scalar", NULL, 0), context("avx2", NULL, 0), context(NULL, NULL, 0)};
-  for (int c = 0; c < 3; ++c)
+  static const char *const levels[] = {TEST_LEVELS, NULL};
+  enum { LEVELS = sizeof levels / sizeof *levels };
+  embed_context *contexts[LEVELS];
+  for (int c = 0; c < LEVELS; ++c) contexts[c] = context(levels[c], NULL, 0);
+  for (int c = 0; c < LEVELS; ++c)
     for (int a = 0; a < COUNT; ++a)
       for (int b = 0; b < COUNT; ++b)
         for (int e = 0; e < COUNT; ++e) {
-          if (c < 2 && (a + b + e) % 5) continue; /* every shape at the best level, a fifth of them at the others */
+          if (levels[c] && (a + b + e) % 5) continue; /* every shape at the best level, a fifth of them at the others */
           int n = sizes[a], vocab = sizes[b], dim = sizes[e];
           embed_table *t = view(contexts[c], w, vocab, dim, 0);
           embed_head *h = head(contexts[c], t, NULL, 0, 0);
@@ -159,7 +162,7 @@ static void integer_products_are_exact_at_every_shape(void **state) { /* HD-03 *
           embed_head_release(h);
           embed_table_release(t);
         }
-  for (int c = 0; c < 3; ++c) embed_context_release(contexts[c]);
+  for (int c = 0; c < LEVELS; ++c) embed_context_release(contexts[c]);
 }
 
 static void identity_gives_the_hidden_state_back(void **state) { /* HD-03 */
@@ -213,8 +216,8 @@ static void logits_keep_what_bf16_would_lose(void **state) { /* HD-09 */
   for (int i = 0; i < 2 * DIM; ++i) w[i] = 1;
   for (int i = 0; i < DIM; ++i) x[i] = 1;
   w[DIM] = 3;
-  const char *levels[] = {"scalar", "avx2", NULL};
-  for (int l = 0; l < 3; ++l) {
+  static const char *const levels[] = {TEST_LEVELS, NULL};
+  for (size_t l = 0; l < sizeof levels / sizeof *levels; ++l) {
     embed_context *ctx = context(levels[l], NULL, 0);
     embed_table *f = view(ctx, w, 2, DIM, 0), *t = NULL;
     embed_table_options o = {.size = sizeof o, .dtype = EMBED_BF16};
@@ -423,8 +426,8 @@ static void check_against_double(embed_context *ctx, const embed_table *t, int64
 static void products_are_within_fp32_accuracy(void **state) {
   (void)state;
   fill();
-  const char *levels[] = {"scalar", "avx2", "avx512", NULL};
-  for (int l = 0; l < 4; ++l) {
+  static const char *const levels[] = {TEST_LEVELS, NULL};
+  for (size_t l = 0; l < sizeof levels / sizeof *levels; ++l) {
     embed_context *ctx = context(levels[l], NULL, 0);
     embed_table *f = view(ctx, w_all, ROWS, DIM, VOCAB);
     for (int d = 0; d < STORED; ++d) {

@@ -213,6 +213,7 @@ static float *read_floats(const char *path, long at, int64_t count) {
   float *values = malloc(sizeof *values * (size_t)count);
   assert_true(f && values && !fseek(f, at, SEEK_SET));
   assert_int_equal(fread(values, sizeof *values, (size_t)count, f), count);
+  test_file_order(values, (size_t)count);
   fclose(f);
   return values;
 }
@@ -232,6 +233,7 @@ static void greedy_tokens_of_a_small_story_model(void **state) {
   float best[STEPS];
   assert_true(f && !fseek(f, -(long)sizeof tokens, SEEK_END));
   assert_int_equal(fread(tokens, sizeof tokens, 1, f), 1);
+  test_file_order(tokens, STEPS + 1);
   fclose(f);
   embed_table *t = NULL;
   embed_head *h = NULL;

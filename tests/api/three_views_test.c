@@ -6,7 +6,7 @@
 #include <embed/embed.h>
 #include <math.h>
 
-static const char *const levels[] = {"scalar", "avx2", "avx512", "avx512vnni", "avx512bf16", NULL};
+static const char *const levels[] = {TEST_LEVELS, NULL};
 enum { LEVELS = sizeof levels / sizeof *levels, THREADS = 3 };
 
 typedef struct machine {

@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static int replayed;
 
 static int replay(const char *path) {
-  struct stat about;
+  struct stat about = {0};
   FILE *in = fopen(path, "rb");
   if (!in || fstat(fileno(in), &about) != 0) {
     perror(path);

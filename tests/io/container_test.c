@@ -8,7 +8,7 @@
 enum { HEAD = 64, ENTRY = 96, TABLE = 1, TOKENS, METADATA, CONVENTIONS, EXTRA, ROWS = 3, DIM = 4, ROOM = 32768 };
 
 /* The page's polynomial, bit by bit. */
-static uint32_t sum_of(const unsigned char *p, size_t bytes) {
+static uint32_t sum_of(const unsigned char *p, uint64_t bytes) {
   uint32_t sum = 0xFFFFFFFFu;
   for (size_t i = 0; i < bytes; ++i) {
     sum ^= p[i];

@@ -14,7 +14,7 @@ static const float values[12] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
 
 static const char *npy(const char *name, const char *dict) {
   static unsigned char file[8192];
-  return write_file(name, file, make_npy(file, 1, dict, 64, values, sizeof values));
+  return write_file(name, file, make_npy(file, 1, dict, 64, file_floats(values, sizeof values / sizeof *values), sizeof values));
 }
 
 static const char *word2vec(const char *name) {
@@ -332,8 +332,10 @@ static void rows_may_end_at_the_last_byte_of_the_last_page(void **state) {
   snprintf(dict, sizeof dict, "{'descr': '<f4', 'fortran_order': False, 'shape': (3, %ld), }", (long)columns);
   uint64_t seed = 3;
   for (int64_t k = 0; k < 3 * columns; ++k) data[k] = test_uniform(&seed);
+  test_file_order(data, (size_t)columns * 3);
   size_t bytes = make_npy(file, 1, dict, 1, data, (size_t)columns * 12), gap = (size_t)page - bytes;
   bytes = make_npy(file, 1, dict, bytes - (size_t)columns * 12 + gap, data, (size_t)columns * 12);
+  test_file_order(data, (size_t)columns * 3);
   assert_int_equal(bytes, page);
   embed_file *f = open_file(ctx, write_file("page", file, bytes), NULL);
   embed_table *t = open_table(ctx, f);
@@ -374,7 +376,10 @@ static void handles_go_in_any_order(void **state) {
         float got[12];
         if (f) assert_string_equal(embed_file_format(f), source == 2 ? "word2vec" : "npy");
         if (alive) read_rows(reader, alive, got);
-        if (source == 0 && is_mapped(path_of("order")) >= 0) assert_int_equal(is_mapped(path_of("order")), f || t || h); /* no longer, no shorter */
+        if (source == 0 && is_mapped(path_of("order")) >= 0) {
+          const bool viewed = !TEST_BIG_ENDIAN && (t || h);           /* no view of the other byte order */
+          assert_int_equal(is_mapped(path_of("order")), f || viewed); /* no longer, no shorter */
+        }
       }
       embed_context_release(reader);
       assert_int_equal(c.blocks, 0);
@@ -450,7 +455,7 @@ static void both_ends_of_a_plain_table_are_the_same(void **state) {
     for (int k = 0; k < 8; ++k) {
       embed_head_options o = {.size = sizeof o, .flags = fine[k % 4]};
       assert_int_equal(embed_file_head(ctx, f, k < 4 ? t : NULL, k ? &o : NULL, &h), EMBED_OK);
-      assert_int_equal(embed_head_is_tied(h, t), 1);
+      if (k < 4 || source || !TEST_BIG_ENDIAN) assert_int_equal(embed_head_is_tied(h, t), 1); /* who needs another byte order makes his own */
       if (k < 4) assert_ptr_equal(embed_head_table(h), t);
       embed_head_info info = {.size = sizeof info};
       assert_int_equal(embed_head_describe(ctx, h, &info), EMBED_OK);

@@ -158,6 +158,15 @@ static inline int is_mapped(const char *path) {
   return found;
 }
 
+/* The bytes of floats in a file; valid until the next call. */
+static inline const void *file_floats(const float *x, size_t count) {
+  static float copy[256];
+  assert_true(count <= sizeof copy / sizeof *copy);
+  memcpy(copy, x, count * sizeof *x);
+  test_file_order(copy, count);
+  return copy;
+}
+
 /* A npy file: version, dict, blanks up to a multiple of `align` bytes, newline, data. Returns its bytes. */
 static inline size_t make_npy(unsigned char *out, int major, const char *dict, size_t align, const void *data, size_t data_bytes) {
   size_t before = major == 1 ? 10 : 12, text = strlen(dict), header = text + 1;

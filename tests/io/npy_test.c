@@ -6,6 +6,14 @@
 
 enum { ROOM = 65536, V1 = 10 /* where the text of a version 1 header starts */ };
 
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define NATIVE  ">f4"
+#define FOREIGN "<f4"
+#else
+#define NATIVE  "<f4"
+#define FOREIGN ">f4"
+#endif
+
 static const float values[12] = {0.0f, -0.0f, 1.5f, -2.25f, 3e38f, 1e-40f, 7.0f, 8.0f, 9.0f, 10.0f, 11.0f, 65504.0f};
 
 static void same_values(embed_context *ctx, const embed_table *t, const float *want, int64_t rows, int64_t dim) {
@@ -27,7 +35,7 @@ static void little_endian_rows_are_the_files_own_bytes(void **state) {
     for (size_t shift = 0; shift < 9; ++shift) { /* data at every residue of 8, odd ones too */
       char dict[128];
       snprintf(dict, sizeof dict, "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }%*s", (int)shift, "");
-      size_t bytes = make_npy(file, version, dict, 1, values, sizeof values);
+      size_t bytes = make_npy(file, version, dict, 1, file_floats(values, 12), sizeof values);
       for (uint32_t flags = 0; flags < 4; ++flags) {
         embed_file_options o = {.size = sizeof o, .flags = flags};
         embed_file *f = open_file(ctx, write_file("rows", file, bytes), &o);
@@ -109,7 +117,7 @@ static embed_file *open_dict(embed_context *ctx, const char *dict, const void *d
 static void the_one_tensor_is_described(void **state) {
   (void)state;
   embed_context *ctx = new_context(NULL);
-  embed_file *f = open_dict(ctx, "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }", values, sizeof values);
+  embed_file *f = open_dict(ctx, "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }", file_floats(values, 12), sizeof values);
   embed_tensor_info info = {.size = sizeof info};
   assert_int_equal(embed_file_count(f), 1);
   assert_int_equal(embed_file_tensor(ctx, f, 0, &info), EMBED_OK);
@@ -149,7 +157,7 @@ static void one_extent_is_one_row_and_other_ranks_are_no_table(void **state) {
     for (int fortran = 0; fortran < 2; ++fortran) {
       char dict[160];
       snprintf(dict, sizeof dict, "{'descr': '<f4', 'fortran_order': %s, 'shape': %s, }", fortran ? "True" : "False", cases[i].shape);
-      embed_file *f = open_dict(ctx, dict, values, sizeof values);
+      embed_file *f = open_dict(ctx, dict, file_floats(values, 12), sizeof values);
       if (cases[i].says) {
         embed_table *t = (embed_table *)(uintptr_t)8;
         assert_int_equal(embed_file_table(ctx, f, 0, &t), EMBED_E_MISMATCH);
@@ -208,7 +216,7 @@ static void odd_headers_that_numpy_reads_open(void **state) {
   static unsigned char file[ROOM];
   embed_context *ctx = new_context(NULL);
   for (size_t i = 0; i < sizeof dicts / sizeof *dicts; ++i) {
-    size_t bytes = make_npy(file, 1, dicts[i], 16, values, sizeof values);
+    size_t bytes = make_npy(file, 1, dicts[i], 16, file_floats(values, 12), sizeof values);
     for (int ending = 0; ending < 2; ++ending) {
       if (ending) file[bytes - sizeof values - 1] = ' '; /* no newline at its end */
       embed_file *f = open_file(ctx, write_file("odd", file, bytes), NULL);
@@ -289,7 +297,7 @@ static void each_check_of_the_header_names_its_byte(void **state) {
     size_t before = (size_t)(mark - cases[i].dict);
     memcpy(dict, cases[i].dict, before);
     strcpy(dict + before, mark + 1);
-    size_t bytes = make_npy(file, 1, dict, 64, values, sizeof values);
+    size_t bytes = make_npy(file, 1, dict, 64, file_floats(values, 12), sizeof values);
     if (!*dict) before = 54; /* blanks and a newline, to the end of the header */
     refused(ctx, write_file("bad", file, bytes), NULL, cases[i].status, (int64_t)(V1 + before), cases[i].says);
   }
@@ -308,7 +316,7 @@ static void text_that_ends_anywhere_is_refused(void **state) {
     file[8] = (unsigned char)cut;
     file[9] = 0;
     memcpy(file + V1, dict, cut);
-    memcpy(file + V1 + cut, values, sizeof values);
+    memcpy(file + V1 + cut, file_floats(values, 12), sizeof values);
     assert_int_equal(try_file(ctx, write_file("text", file, V1 + cut), NULL), EMBED_E_FORMAT);
     assert_int_equal(try_file(ctx, write_file("text", file, V1 + cut + sizeof values), NULL), EMBED_E_FORMAT);
     assert_true(embed_error_at(ctx) <= (int64_t)(V1 + cut));
@@ -323,14 +331,14 @@ static void rows_are_copied_only_where_they_lie_otherwise(void **state) {
   static const struct {
     const char *descr, *fortran, *shape;
     int64_t blocks;
-  } cases[] = {{"<f4", "False", "(3, 4)", 1}, {"<f4", "True", "(12,)", 1},   {"<f4", "True", "(1, 12)", 1}, {"<f4", "True", "(12, 1)", 1},
-               {"<f4", "True", "(3, 4)", 2},  {">f4", "False", "(3, 4)", 2}, {">f4", "True", "(12,)", 2}};
+  } cases[] = {{NATIVE, "False", "(3, 4)", 1}, {NATIVE, "True", "(12,)", 1},    {NATIVE, "True", "(1, 12)", 1}, {NATIVE, "True", "(12, 1)", 1},
+               {NATIVE, "True", "(3, 4)", 2},  {FOREIGN, "False", "(3, 4)", 2}, {FOREIGN, "True", "(12,)", 2}};
   counting c = {.calls = 0};
   embed_context *ctx = counting_context(&c);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     char dict[128];
     snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }", cases[i].descr, cases[i].fortran, cases[i].shape);
-    embed_file *f = open_dict(ctx, dict, values, sizeof values);
+    embed_file *f = open_dict(ctx, dict, file_floats(values, 12), sizeof values);
     int64_t before = c.blocks;
     embed_table *t = open_table(ctx, f);
     assert_int_equal(c.blocks - before, cases[i].blocks);
@@ -352,7 +360,7 @@ static void a_conversion_can_be_stopped(void **state) {
   embed_context *ctx = NULL;
   embed_table *t = (embed_table *)(uintptr_t)8;
   assert_int_equal(embed_context_create(&o, &ctx), EMBED_OK);
-  embed_file *f = open_dict(ctx, "{'descr': '>f4', 'fortran_order': False, 'shape': (3, 4), }", values, sizeof values);
+  embed_file *f = open_dict(ctx, "{'descr': '" FOREIGN "', 'fortran_order': False, 'shape': (3, 4), }", file_floats(values, 12), sizeof values);
   cancel = 1;
   assert_int_equal(embed_file_table(ctx, f, 0, &t), EMBED_E_CANCELLED);
   assert_null(t);
@@ -369,22 +377,22 @@ static void versions_and_header_lengths_are_checked(void **state) {
   (void)state;
   static unsigned char file[ROOM];
   embed_context *ctx = new_context(NULL);
-  size_t bytes = make_npy(file, 2, plain, 64, values, sizeof values);
+  size_t bytes = make_npy(file, 2, plain, 64, file_floats(values, 12), sizeof values);
   memcpy(file + 8, "\xF0\xFF\xFF\xFF", 4);
   refused(ctx, write_file("head", file, bytes), NULL, EMBED_E_FORMAT, (int64_t)bytes, "header ends at byte 4294967292");
   static const unsigned char versions[][2] = {{0, 0}, {4, 0}, {1, 1}, {255, 255}};
   for (int i = 0; i < 4; ++i) {
-    bytes = make_npy(file, 1, plain, 64, values, sizeof values);
+    bytes = make_npy(file, 1, plain, 64, file_floats(values, 12), sizeof values);
     memcpy(file + 6, versions[i], 2);
     refused(ctx, write_file("head", file, bytes), NULL, EMBED_E_UNSUPPORTED, 6, "1.0, 2.0 and 3.0");
   }
-  bytes = make_npy(file, 1, plain, 10000 + V1, values, sizeof values); /* numpy's limit, to the byte */
+  bytes = make_npy(file, 1, plain, 10000 + V1, file_floats(values, 12), sizeof values); /* numpy's limit, to the byte */
   embed_file_release(open_file(ctx, write_file("head", file, bytes), NULL));
-  bytes = make_npy(file, 1, plain, 10001 + V1, values, sizeof values);
+  bytes = make_npy(file, 1, plain, 10001 + V1, file_floats(values, 12), sizeof values);
   refused(ctx, write_file("head", file, bytes), NULL, EMBED_E_FORMAT, 8, "10001 bytes, at most 10000");
   embed_file_options o = {.size = sizeof o, .max_header = 1 << 30};
   refused(ctx, path_of("head"), &o, EMBED_E_FORMAT, 8, "10001 bytes, at most 10000");
-  bytes = make_npy(file, 1, plain, 64, values, sizeof values);
+  bytes = make_npy(file, 1, plain, 64, file_floats(values, 12), sizeof values);
   o.max_header = 118;
   embed_file_release(open_file(ctx, write_file("head", file, bytes), &o));
   o.max_header = 117;
@@ -405,7 +413,7 @@ static void sizes_that_wrap_are_an_overflow(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     char dict[160];
     snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", cases[i].descr, cases[i].shape);
-    size_t bytes = make_npy(file, 1, dict, 64, values, sizeof values);
+    size_t bytes = make_npy(file, 1, dict, 64, file_floats(values, 12), sizeof values);
     refused(ctx, write_file("wrap", file, bytes), NULL, EMBED_E_OVERFLOW, (int64_t)(bytes - sizeof values), "64 bits");
   }
   unlink(path_of("wrap"));
@@ -418,7 +426,7 @@ static void a_file_cut_at_any_byte_is_refused_there(void **state) {
   static unsigned char file[ROOM];
   embed_context *ctx = new_context(NULL);
   for (int version = 1; version <= 2; ++version) {
-    size_t bytes = make_npy(file, version, plain, 64, values, sizeof values);
+    size_t bytes = make_npy(file, version, plain, 64, file_floats(values, 12), sizeof values);
     for (size_t cut = 0; cut < bytes; ++cut)
       for (uint32_t flags = 0; flags <= EMBED_FILE_COPY; flags += EMBED_FILE_COPY) {
         embed_file_options o = {.size = sizeof o, .flags = flags};
@@ -428,7 +436,7 @@ static void a_file_cut_at_any_byte_is_refused_there(void **state) {
     embed_file_release(open_file(ctx, write_file("cut", file, bytes), NULL));
   }
   char says[128];
-  size_t bytes = make_npy(file, 1, plain, 64, values, sizeof values);
+  size_t bytes = make_npy(file, 1, plain, 64, file_floats(values, 12), sizeof values);
   snprintf(says, sizeof says, "data ends at byte %zu, the file at %zu: it was cut short", bytes, bytes - 8);
   refused(ctx, write_file("cut", file, bytes - 8), NULL, EMBED_E_FORMAT, (int64_t)(bytes - 8), says);
   unlink(path_of("cut"));
@@ -439,7 +447,7 @@ static void bytes_behind_the_data_are_noted(void **state) {
   (void)state;
   static unsigned char file[ROOM];
   embed_context *ctx = new_context(NULL);
-  size_t bytes = make_npy(file, 1, plain, 64, values, sizeof values);
+  size_t bytes = make_npy(file, 1, plain, 64, file_floats(values, 12), sizeof values);
   memset(file + bytes, 7, 5);
   embed_file *f = open_file(ctx, write_file("more", file, bytes + 5), NULL);
   assert_string_equal(embed_file_notes(f), "5 bytes behind the array are not read");
@@ -455,10 +463,10 @@ static void no_single_wrong_byte_harms(void **state) {
   (void)state;
   static unsigned char file[ROOM];
   embed_context *ctx = new_context(NULL);
-  size_t bytes = make_npy(file, 1, plain, 16, values, sizeof values);
+  size_t bytes = make_npy(file, 1, plain, 16, file_floats(values, 12), sizeof values);
   survives_mutations(ctx, "mutant", file, bytes - 40); /* also cut: lengths that grow run into the end */
   survives_mutations(ctx, "mutant", file, bytes);
-  bytes = make_npy(file, 3, "{'descr': '>f8', 'fortran_order': True, 'shape': (3, 2), }", 16, values, sizeof values);
+  bytes = make_npy(file, 3, "{'descr': '>f8', 'fortran_order': True, 'shape': (3, 2), }", 16, file_floats(values, 12), sizeof values);
   survives_mutations(ctx, "mutant", file, bytes);
   embed_context_release(ctx);
 }

@@ -204,7 +204,7 @@ static void a_missing_head_is_the_table_itself(void **state) {
     assert_int_equal(role_of(ctx, f, EMBED_ROLE_HEAD), 0);
     assert_int_equal(role_of(ctx, f, EMBED_ROLE_NORM), 1);
     assert_int_equal(role_of(ctx, f, EMBED_ROLE_NORM_BIAS), -1);
-    for (int given = 0; given < 2; ++given) {
+    for (int given = TEST_BIG_ENDIAN; given < 2; ++given) { /* a table of another byte order is a copy, each its own */
       embed_head *h = open_head(ctx, f, given ? t : NULL, EMBED_HEAD_REQUIRE_TIED);
       assert_int_equal(embed_head_is_tied(h, t), 1);
       assert_ptr_equal(embed_table_data(embed_head_table(h)), embed_table_data(t));
@@ -701,8 +701,8 @@ static void a_head_of_a_file_does_what_its_family_does(void **state) {
   float z[5];
   unlink(gguf(pairs, tensors));
   unsigned char *numbers = made.bytes + made.count - 96 - 32; /* 80 bytes padded to 96; 20 padded to 32 */
-  memcpy(numbers, rows, sizeof rows);
-  memcpy(numbers + 96, bias, sizeof bias);
+  memcpy(numbers, file_floats(&rows[0][0], 20), sizeof rows);
+  memcpy(numbers + 96, file_floats(bias, 5), sizeof bias);
   embed_file *f = open_made(ctx, write_file("answers.gguf", made.bytes, made.count));
   static const struct {
     embed_head_options o;

@@ -59,10 +59,10 @@ static void tables_are_views_of_the_files_bytes(void **state) {
         assert_int_equal(embed_table_rows(t), want[kind].rows);
         assert_int_equal(embed_table_dim(t), want[kind].dim);
         assert_int_equal(embed_table_dtype(t), want[kind].dtype);
-        assert_memory_equal(embed_table_data(t), file + info.offset, (size_t)info.bytes);
+        if (!TEST_BIG_ENDIAN) assert_memory_equal(embed_table_data(t), file + info.offset, (size_t)info.bytes);
         assert_null(embed_table_mutable_data(t));
         embed_file_release(f);
-        if (!(flags & EMBED_FILE_COPY)) assert_true(is_mapped(path) != 0);
+        if (!(flags & EMBED_FILE_COPY) && !TEST_BIG_ENDIAN) assert_true(is_mapped(path) != 0);
         assert_int_equal(embed_table_get_rows(ctx, t, &(int64_t){0}, 1, (float[16]){0}, EMBED_F32, 0), EMBED_OK);
         embed_table_release(t);
       } else {
@@ -557,9 +557,9 @@ static const char *base_of(const char *path) { return strrchr(path, '/') + 1; }
 static shards write_shards(const char *map) {
   static unsigned char file[ROOM];
   shards s;
-  float data[24];
-  memcpy(data, first_rows, sizeof first_rows);
-  memcpy(data + 12, second_rows, sizeof second_rows);
+  unsigned char data[96];
+  memcpy(data, file_floats(first_rows, 12), 48);
+  memcpy(data + 48, file_floats(second_rows, 12), 48);
   strcpy(s.first, write_file("1-of-2.safetensors", file,
                              make_safetensors(file, "{" ENTRY("a", "F32", "[3,4]", "[0,48]") "," ENTRY("both", "F32", "[3,4]", "[48,96]") "}", 8, data, 96)));
   strcpy(s.second, write_file("2-of-2.safetensors", file,
@@ -613,7 +613,7 @@ static void an_index_opens_all_its_shards_in_the_maps_order(void **state) {
     assert_true(third_value(ctx, both) == 26);
     embed_table_release(both);
     embed_table_release(a);
-    if (!(flags & EMBED_FILE_COPY)) assert_true(is_mapped(s.second) != 0);
+    if (!(flags & EMBED_FILE_COPY) && !TEST_BIG_ENDIAN) assert_true(is_mapped(s.second) != 0);
     assert_true(is_mapped(s.index) != 1);
     assert_true(third_value(ctx, b) == 26);
     embed_table_release(b);

@@ -249,7 +249,7 @@ static void a_tied_pair_is_written_once_and_comes_back_tied(void **state) {
     done(ctx, embed_writer_alias(ctx, w, "lm_head.weight", "model.embed_tokens.weight"));
     done(ctx, embed_writer_commit(ctx, w));
     embed_writer_release(w);
-    struct stat about;
+    struct stat about = {0};
     assert_int_equal(stat(in_folder(names[i]), &about), 0);
     assert_true(about.st_size >= 1000 * 64 * 2 && about.st_size <= 1000 * 64 * 2 + 4096);
     embed_file *f = open_file(ctx, in_folder(names[i]), NULL);
@@ -302,8 +302,10 @@ static void safetensors_files_are_as_the_format_says(void **state) {
   assert_true(header >= sizeof want - 1 && header < sizeof want - 1 + 64);
   assert_memory_equal(data + 8, want, sizeof want - 1);
   assert_true(test_all_bytes(data + 8 + sizeof want - 1, header - (sizeof want - 1), ' '));
-  assert_memory_equal(data + 8 + header, embed_table_data(wide), 24);
-  assert_memory_equal(data + 8 + header + 24, embed_table_data(half), 30);
+  if (!TEST_BIG_ENDIAN) {
+    assert_memory_equal(data + 8 + header, embed_table_data(wide), 24);
+    assert_memory_equal(data + 8 + header + 24, embed_table_data(half), 30);
+  }
   free(data);
   embed_table_release(half);
   embed_table_release(wide);
@@ -605,7 +607,7 @@ static void places_that_cannot_be_written_fail_before_anything_is(void **state) 
 static void links_stay_and_permissions_are_kept(void **state) {
   (void)state;
   embed_context *ctx = new_context(NULL);
-  struct stat about;
+  struct stat about = {0};
   fresh_folder();
   embed_table *t = some_table(ctx, 10, 32, EMBED_F32, 0, 1), *u = some_table(ctx, 20, 32, EMBED_F32, 0, 2);
   mode_t mask = umask(027);

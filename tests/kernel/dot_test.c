@@ -24,7 +24,7 @@ static float value_at(int form, const unsigned char *row, int64_t j) {
 
 static float scale_of(int form, const unsigned char *row, int64_t dim) {
   float scale = 1.0f;
-  if (form == EMBED__STORED_I8) memcpy(&scale, row + dim, 4);
+  if (form == EMBED__STORED_I8) scale = embed__le_f32(row + dim);
   return scale;
 }
 
@@ -44,7 +44,7 @@ static void fill(int form, unsigned char *rows, int64_t row_bytes, int64_t count
     unsigned char *row = rows + r * row_bytes;
     for (int64_t j = 0; j < dim; ++j) put_value(form, row, j, r == 1 && form != EMBED__STORED_F16 ? -1e-30f : test_uniform(state));
     float scale = test_uniform(state);
-    if (form == EMBED__STORED_I8) memcpy(row + dim, &scale, 4);
+    if (form == EMBED__STORED_I8) embed__put_le_f32(row + dim, scale);
   }
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = 0; j < dim; ++j) x[i * ldx + j] = i == 1 ? 1e-30f : test_uniform(state);

@@ -67,6 +67,8 @@ static inline void hard_floats(float *out, int64_t n, uint64_t *state) {
 static inline unsigned control_bits(void) {
 #if defined(__SSE__)
   return __builtin_ia32_stmxcsr() & 0xFFC0u; /* without the sticky flags */
+#elif defined(__aarch64__)
+  return (unsigned)__builtin_aarch64_get_fpcr();
 #else
   return 0;
 #endif

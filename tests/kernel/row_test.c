@@ -21,7 +21,7 @@ static void fill_row(int form, unsigned char *row, int64_t dim, uint64_t *state)
   }
   random_bytes(row, (size_t)stored_bytes(form, dim), state);
   float scale = test_uniform(state);
-  if (form == EMBED__STORED_I8) memcpy(row + dim, &scale, 4);
+  if (form == EMBED__STORED_I8) embed__put_le_f32(row + dim, scale);
 }
 
 /* Both ends of the output are watched: one by the unreadable page, the other by a pattern. */

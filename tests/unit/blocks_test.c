@@ -107,9 +107,11 @@ static const form forms[] = {
 };
 enum { FORMS = sizeof forms / sizeof *forms, MOST = 4 * 256 };
 
-static uint64_t fnv1a(const void *bytes, size_t n) {
+/* FNV-1a of their little-endian bytes. */
+static uint64_t hash_of_floats(const float *x, int n) {
   uint64_t h = 0xcbf29ce484222325;
-  for (size_t i = 0; i < n; ++i) h = (h ^ ((const unsigned char *)bytes)[i]) * 0x100000001b3;
+  for (int i = 0; i < n; ++i)
+    for (int shift = 0; shift < 32; shift += 8) h = (h ^ (embed__bits_of_f32(x[i]) >> shift & 255)) * 0x100000001b3;
   return h;
 }
 
@@ -143,7 +145,6 @@ static void rows_are_whole_blocks(void **state) {
 
 static void the_known_row_is_ggmls_bytes(void **state) {
   (void)state;
-  assert_true(fnv1a("a", 1) == 0xaf63dc4c8601ec8c);
   for (const form *f = forms; f < forms + FORMS; ++f) {
     float row[MOST], back[MOST];
     known_row(row, 3 * f->columns, f->columns);
@@ -155,7 +156,7 @@ static void the_known_row_is_ggmls_bytes(void **state) {
     }
     memset(back, 0xFF, sizeof back);
     decode(f, got.at, back, 3 * f->columns);
-    for (int b = 0; b < 3; ++b) assert_true(fnv1a(back + b * f->columns, (size_t)f->columns * 4) == f->hash);
+    for (int b = 0; b < 3; ++b) assert_true(hash_of_floats(back + b * f->columns, f->columns) == f->hash);
     guarded_free(got);
   }
 }
@@ -172,7 +173,7 @@ static void known_blocks_decode_to_ggmls_floats(void **state) {
     decode(f, block.at, got, f->columns);
     for (int k = 0; k < 5 && at[k] < f->columns; ++k)
       if (got[at[k]] != f->values[k]) fail_msg("%s: element %d is %g, not %g", embed__dtype_name(f->dtype), at[k], (double)got[at[k]], (double)f->values[k]);
-    assert_true(fnv1a(got, (size_t)f->columns * 4) == f->values_hash);
+    assert_true(hash_of_floats(got, f->columns) == f->values_hash);
     guarded_free(block);
   }
 }
@@ -269,7 +270,10 @@ static void values_come_back_within_a_step(void **state) {
       for (int j = 0; j < MOST; ++j) row[j] = test_uniform(&random);
       guarded got = encoded(f, row, MOST);
       decode(f, got.at, back, MOST);
-      for (int j = 0; j < MOST; ++j) worst = fmax(worst, fabs((double)back[j] - (double)row[j]));
+      for (int j = 0; j < MOST; ++j) { /* a loop of fmax() crashes gcc 12 for aarch64 */
+        const double error = fabs((double)back[j] - (double)row[j]);
+        if (!(error <= worst)) worst = error;
+      }
       guarded_free(got);
     }
     if (worst > 1.01 * steps[k] || worst < 0.3 * steps[k]) fail_msg("%s: off by %g, a step is %g", embed__dtype_name(f->dtype), worst, steps[k]);
@@ -379,7 +383,7 @@ static void scales_of_nan_and_infinity_decode(void **state) {
         float got[256];
         for (int i = 0; i < f->bytes; ++i) block.at[i] = (unsigned char)(test_random(&random) >> 40);
         if (f->halves[1] >= 0) embed__put_half(block.at + f->halves[1 - h], 1);
-        memcpy(block.at + f->halves[h], &bad[b], 2);
+        embed__put_le_u16(block.at + f->halves[h], bad[b]);
         decode(f, block.at, got, f->columns);
         for (int j = 0; j < f->columns; ++j) assert_true((bad[b] & 0x3FF) ? isnan(got[j]) : !isfinite(got[j]));
         guarded_free(block);

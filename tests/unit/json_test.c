@@ -356,6 +356,7 @@ static void keys_chosen_against_the_quick_hash_are_told_apart(void **state) {
 
 /* --- Against jansson, and against itself */
 
+#ifdef HAVE_JANSSON
 static size_t put_random(uint64_t *seed, char *out, int depth) {
   static const char *const scalars[] = {
       "0",     "-1",   "12",   "1.5",   "-2e3",           "1E+2",         "9223372036854775807", "true",
@@ -402,6 +403,7 @@ static size_t random_text(uint64_t *seed, char *out) {
   }
   return bytes;
 }
+#endif
 
 static void jansson_takes_and_refuses_the_same_texts(void **state) {
   (void)state;

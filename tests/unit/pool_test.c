@@ -69,16 +69,18 @@ static int threads_alive(void) {
 static void a_hundred_pools_come_and_go(void **state) {
   (void)state;
   static tally t;
+  embed_pool *pool;
+  assert_int_equal(embed_pool_create(2, &pool), EMBED_OK); /* a sanitizer starts a thread of its own with the first */
+  embed_pool_release(pool);
   int before = threads_alive();
   for (int i = 0; i < 100; ++i) {
-    embed_pool *pool;
     assert_int_equal(embed_pool_create(1 + i % 8, &pool), EMBED_OK);
     if (i % 3) run_and_check(pool, &t, i);
     assert_ptr_equal(embed_pool_retain(pool), pool);
     embed_pool_release(pool);
     embed_pool_release(pool);
   }
-  for (int i = 0; threads_alive() != before; ++i) { /* a joined thread leaves /proc a moment later */
+  for (int i = 0; threads_alive() > before; ++i) { /* a joined thread leaves /proc a moment later */
     if (i == 200) fail_msg("%d threads before, %d after", before, threads_alive());
     nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
   }

@@ -89,6 +89,7 @@ INLINE void store_bf16_part(unsigned char *at, int64_t t, floats v) { store_byte
 INLINE words load_words(const unsigned char *at) { return _mm256_loadu_si256((const void *)at); }
 INLINE void store_words(unsigned char *at, words v) { _mm256_storeu_si256((void *)at, v); }
 INLINE void stream_words(unsigned char *at, words v) { _mm256_stream_si256((void *)at, v); }
+INLINE void stream_end(void) { _mm_sfence(); }
 INLINE void copy_part(unsigned char *out, const unsigned char *row, int64_t bytes) { memcpy(out, row, (size_t)bytes); }
 
 INLINE void prefetch(uintptr_t at) { _mm_prefetch((const char *)at, _MM_HINT_T0); }

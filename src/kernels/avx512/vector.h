@@ -76,6 +76,7 @@ INLINE void store_bf16_part(unsigned char *at, int64_t t, floats v) { _mm256_mas
 INLINE words load_words(const unsigned char *at) { return _mm512_loadu_si512(at); }
 INLINE void store_words(unsigned char *at, words v) { _mm512_storeu_si512(at, v); }
 INLINE void stream_words(unsigned char *at, words v) { _mm512_stream_si512((void *)at, v); }
+INLINE void stream_end(void) { _mm_sfence(); }
 INLINE void copy_part(unsigned char *out, const unsigned char *row, int64_t bytes) {
   __mmask64 mask = ((__mmask64)1 << bytes) - 1;
   _mm512_mask_storeu_epi8(out, mask, _mm512_maskz_loadu_epi8(mask, row));

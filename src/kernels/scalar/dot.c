@@ -35,11 +35,7 @@ static float no_scale(const void *row, int64_t dim) {
   return 1.0f;
 }
 
-static float i8_scale(const void *row, int64_t dim) {
-  float scale;
-  memcpy(&scale, (const unsigned char *)row + dim, 4);
-  return scale;
-}
+static float i8_scale(const void *row, int64_t dim) { return embed__le_f32((const unsigned char *)row + dim); }
 
 static float sum_of_lanes(float lane[LANES]) {
   for (int half = LANES / 2; half >= 1; half /= 2)

@@ -36,8 +36,7 @@ static void decode_bf16(const void *row, float *out, int64_t dim, float scale) {
 
 static void decode_i8(const void *row, float *out, int64_t dim, float scale) {
   const int8_t *q = row;
-  float row_scale;
-  memcpy(&row_scale, q + dim, 4);
+  const float row_scale = embed__le_f32(q + dim);
   for (int64_t j = 0; j < dim; ++j) {
     float value = row_scale * (float)q[j];
     out[j] = value * scale;

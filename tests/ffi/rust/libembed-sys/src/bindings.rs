@@ -1,0 +1,582 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Written by ../../bindings.awk from the public headers: names are C's. Edit neither by hand.
+use std::marker::{PhantomData, PhantomPinned};
+use std::os::raw::{c_char, c_void};
+pub type embed_metric_kind = i32;
+pub type embed_nan_policy = i32;
+pub type embed_role = i32;
+pub type embed_oov_policy = i32;
+pub type embed_bag_mode = i32;
+pub type embed_init_kind = i32;
+pub type embed_status = i32;
+pub type embed_dtype = i32;
+#[repr(C)]
+pub struct embed_context {
+    _opaque: [u8; 0],
+    _not_send: PhantomData<(*mut u8, PhantomPinned)>,
+}
+#[repr(C)]
+pub struct embed_pool {
+    _opaque: [u8; 0],
+    _not_send: PhantomData<(*mut u8, PhantomPinned)>,
+}
+#[repr(C)]
+pub struct embed_table {
+    _opaque: [u8; 0],
+    _not_send: PhantomData<(*mut u8, PhantomPinned)>,
+}
+#[repr(C)]
+pub struct embed_head {
+    _opaque: [u8; 0],
+    _not_send: PhantomData<(*mut u8, PhantomPinned)>,
+}
+#[repr(C)]
+pub struct embed_result {
+    _opaque: [u8; 0],
+    _not_send: PhantomData<(*mut u8, PhantomPinned)>,
+}
+#[repr(C)]
+pub struct embed_rules {
+    _opaque: [u8; 0],
+    _not_send: PhantomData<(*mut u8, PhantomPinned)>,
+}
+#[repr(C)]
+pub struct embed_grad {
+    _opaque: [u8; 0],
+    _not_send: PhantomData<(*mut u8, PhantomPinned)>,
+}
+#[repr(C)]
+pub struct embed_optimizer {
+    _opaque: [u8; 0],
+    _not_send: PhantomData<(*mut u8, PhantomPinned)>,
+}
+#[repr(C)]
+pub struct embed_file {
+    _opaque: [u8; 0],
+    _not_send: PhantomData<(*mut u8, PhantomPinned)>,
+}
+#[repr(C)]
+pub struct embed_writer {
+    _opaque: [u8; 0],
+    _not_send: PhantomData<(*mut u8, PhantomPinned)>,
+}
+pub type embed_task = unsafe extern "C" fn(job: *mut c_void, index: i64, worker: i32);
+pub const EMBED_CONTEXT_REPRODUCIBLE: u32 = 1;
+pub const EMBED_METRIC_NONE: i32 = -1;
+pub const EMBED_METRIC_COSINE: i32 = 0;
+pub const EMBED_METRIC_DOT: i32 = 1;
+pub const EMBED_METRIC_L2: i32 = 2;
+pub const EMBED_HEAD_BLAS: u32 = 2;
+pub const EMBED_HEAD_REQUIRE_TIED: u32 = 4;
+pub const EMBED_HEAD_REQUIRE_UNTIED: u32 = 8;
+pub const EMBED_HEAD_PREPARE: u32 = 16;
+pub const EMBED_HEAD_SKETCH: u32 = 32;
+pub const EMBED_HEAD_RAW: u32 = 64;
+pub const EMBED_NAN_NONE: i32 = -1;
+pub const EMBED_NAN_MAX: i32 = 0;
+pub const EMBED_NAN_ERROR: i32 = 1;
+pub const EMBED_NAN_IGNORE: i32 = 2;
+pub const EMBED_SWEEP_PROCESSED: u32 = 1;
+pub const EMBED_FILE_POPULATE: u32 = 1;
+pub const EMBED_FILE_COPY: u32 = 2;
+pub const EMBED_FILE_CHECK: u32 = 4;
+pub const EMBED_ROLE_NONE: i32 = -1;
+pub const EMBED_ROLE_TOKEN: i32 = 0;
+pub const EMBED_ROLE_HEAD: i32 = 1;
+pub const EMBED_ROLE_HEAD_BIAS: i32 = 2;
+pub const EMBED_ROLE_POSITION: i32 = 3;
+pub const EMBED_ROLE_TYPE: i32 = 4;
+pub const EMBED_ROLE_NORM: i32 = 5;
+pub const EMBED_ROLE_NORM_BIAS: i32 = 6;
+pub const EMBED_OOV_NONE: i32 = -1;
+pub const EMBED_OOV_ERROR: i32 = 0;
+pub const EMBED_OOV_UNK: i32 = 1;
+pub const EMBED_OOV_ZERO: i32 = 2;
+pub const EMBED_OOV_CLAMP: i32 = 3;
+pub const EMBED_OOV_HASH: i32 = 4;
+pub const EMBED_LOOKUP_ADD: u32 = 1;
+pub const EMBED_LOOKUP_PADDING: u32 = 2;
+pub const EMBED_BAG_NONE: i32 = -1;
+pub const EMBED_BAG_SUM: i32 = 0;
+pub const EMBED_BAG_MEAN: i32 = 1;
+pub const EMBED_BAG_WEIGHTED_MEAN: i32 = 2;
+pub const EMBED_BAG_SQRT_N: i32 = 3;
+pub const EMBED_BAG_MAX: i32 = 4;
+pub const EMBED_BAG_MIN: i32 = 5;
+pub const EMBED_POSITION_HALVES: u32 = 16;
+pub const EMBED_NORM_LAYER: u32 = 1;
+pub const EMBED_NORM_PLUS_ONE: u32 = 2;
+pub const EMBED_TABLE_HUGE_PAGES: u32 = 1;
+pub const EMBED_TABLE_READ_ONLY: u32 = 2;
+pub const EMBED_INIT_NONE: i32 = -1;
+pub const EMBED_INIT_ZERO: i32 = 0;
+pub const EMBED_INIT_NORMAL: i32 = 1;
+pub const EMBED_INIT_UNIFORM: i32 = 2;
+pub const EMBED_INIT_XAVIER_NORMAL: i32 = 3;
+pub const EMBED_INIT_XAVIER_UNIFORM: i32 = 4;
+pub const EMBED_INIT_TRUNCATED_NORMAL: i32 = 5;
+pub const EMBED_INIT_CONSTANT: i32 = 6;
+pub const EMBED_INIT_PADDING: u32 = 1;
+pub const EMBED_ROWS_STOCHASTIC: u32 = 1;
+pub const EMBED_OK: i32 = 0;
+pub const EMBED_E_ARGUMENT: i32 = -1;
+pub const EMBED_E_MEMORY: i32 = -2;
+pub const EMBED_E_ID: i32 = -3;
+pub const EMBED_E_OPTION: i32 = -4;
+pub const EMBED_E_UNSUPPORTED: i32 = -5;
+pub const EMBED_E_FORMAT: i32 = -6;
+pub const EMBED_E_IO: i32 = -7;
+pub const EMBED_E_NOT_FOUND: i32 = -8;
+pub const EMBED_E_READ_ONLY: i32 = -9;
+pub const EMBED_E_OVERFLOW: i32 = -10;
+pub const EMBED_E_CANCELLED: i32 = -11;
+pub const EMBED_E_STALE: i32 = -12;
+pub const EMBED_E_MISMATCH: i32 = -13;
+pub const EMBED_E_CALLBACK: i32 = -14;
+pub const EMBED_E_NONFINITE: i32 = -15;
+pub const EMBED_DTYPE_NONE: i32 = -1;
+pub const EMBED_F32: i32 = 0;
+pub const EMBED_F16: i32 = 1;
+pub const EMBED_BF16: i32 = 2;
+pub const EMBED_F64: i32 = 3;
+pub const EMBED_F8_E4M3: i32 = 4;
+pub const EMBED_F8_E5M2: i32 = 5;
+pub const EMBED_I8_ROW: i32 = 16;
+pub const EMBED_I4_GROUP: i32 = 17;
+pub const EMBED_U8_ROW: i32 = 18;
+pub const EMBED_Q4_0: i32 = 66;
+pub const EMBED_Q4_1: i32 = 67;
+pub const EMBED_Q5_0: i32 = 70;
+pub const EMBED_Q5_1: i32 = 71;
+pub const EMBED_Q8_0: i32 = 72;
+pub const EMBED_Q2_K: i32 = 74;
+pub const EMBED_Q3_K: i32 = 75;
+pub const EMBED_Q4_K: i32 = 76;
+pub const EMBED_Q5_K: i32 = 77;
+pub const EMBED_Q6_K: i32 = 78;
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_executor {
+    pub size: u32,
+    pub flags: u32,
+    pub arg: *mut c_void,
+    pub run: Option<unsafe extern "C" fn(arg: *mut c_void, n: i64, task: Option<embed_task>, job: *mut c_void) -> embed_status>,
+    pub workers: i32,
+    pub reserved: i32,
+}
+impl Default for embed_executor {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_allocator {
+    pub size: u32,
+    pub flags: u32,
+    pub arg: *mut c_void,
+    pub allocate: Option<unsafe extern "C" fn(arg: *mut c_void, bytes: usize, alignment: usize) -> *mut c_void>,
+    pub release: Option<unsafe extern "C" fn(arg: *mut c_void, memory: *mut c_void, bytes: usize, alignment: usize)>,
+}
+impl Default for embed_allocator {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_context_options {
+    pub size: u32,
+    pub flags: u32,
+    pub max_scratch: i64,
+    pub why_bytes: i64,
+    pub pool: *mut embed_pool,
+    pub executor: *const embed_executor,
+    pub allocator: *const embed_allocator,
+    pub isa: *const c_char,
+    pub cancel: *const i32,
+    pub progress: Option<unsafe extern "C" fn(arg: *mut c_void, done: i64, total: i64) -> i32>,
+    pub progress_arg: *mut c_void,
+    pub why: *mut c_char,
+}
+impl Default for embed_context_options {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_nearest_options {
+    pub size: u32,
+    pub flags: u32,
+    pub metric: embed_metric_kind,
+    pub reserved: i32,
+}
+impl Default for embed_nearest_options {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_head_options {
+    pub size: u32,
+    pub flags: u32,
+    pub logit_scale: f32,
+    pub logit_softcap: f32,
+}
+impl Default for embed_head_options {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_head_info {
+    pub size: u32,
+    pub flags: u32,
+    pub vocab: i64,
+    pub dim: i64,
+    pub table_bytes: i64,
+    pub extra_bytes: i64,
+    pub logit_scale: f32,
+    pub logit_softcap: f32,
+}
+impl Default for embed_head_info {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_sweep_options {
+    pub size: u32,
+    pub flags: u32,
+    pub ask: u32,
+    pub k: i32,
+    pub nan: embed_nan_policy,
+    pub activation: embed_dtype,
+}
+impl Default for embed_sweep_options {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_file_options {
+    pub size: u32,
+    pub flags: u32,
+    pub max_header: i64,
+    pub dim: i64,
+    pub vocab: i64,
+    pub format: *const c_char,
+    pub reserved: *const c_void,
+}
+impl Default for embed_file_options {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_tensor_info {
+    pub size: u32,
+    pub flags: u32,
+    pub name: *const c_char,
+    pub stored: *const c_char,
+    pub shape: [i64; 8],
+    pub offset: i64,
+    pub bytes: i64,
+    pub rank: i32,
+    pub dtype: embed_dtype,
+    pub role: embed_role,
+    pub shard: i32,
+}
+impl Default for embed_tensor_info {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_conventions {
+    pub size: u32,
+    pub flags: u32,
+    pub lookup_scale: f32,
+    pub scale_round: embed_dtype,
+    pub logit_scale: f32,
+    pub logit_softcap: f32,
+    pub norm_epsilon: f32,
+    pub norm_flags: i32,
+}
+impl Default for embed_conventions {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_writer_options {
+    pub size: u32,
+    pub flags: u32,
+    pub max_memory: i64,
+    pub format: *const c_char,
+    pub reserved: *const c_void,
+}
+impl Default for embed_writer_options {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_lookup_options {
+    pub size: u32,
+    pub flags: u32,
+    pub scale: f32,
+    pub max_norm: f32,
+    pub scale_round: embed_dtype,
+    pub oov: embed_oov_policy,
+    pub unk_id: i64,
+    pub padding_id: i64,
+}
+impl Default for embed_lookup_options {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_bag_options {
+    pub size: u32,
+    pub flags: u32,
+    pub mode: embed_bag_mode,
+    pub oov: embed_oov_policy,
+    pub unk_id: i64,
+    pub padding_id: i64,
+}
+impl Default for embed_bag_options {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_mix_options {
+    pub size: u32,
+    pub flags: u32,
+}
+impl Default for embed_mix_options {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_position_options {
+    pub size: u32,
+    pub flags: u32,
+    pub base: f32,
+    pub scale: f32,
+}
+impl Default for embed_position_options {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_norm_options {
+    pub size: u32,
+    pub flags: u32,
+    pub epsilon: f32,
+    pub reserved: i32,
+}
+impl Default for embed_norm_options {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_table_options {
+    pub size: u32,
+    pub flags: u32,
+    pub row_bytes: i64,
+    pub vocab: i64,
+    pub data_bytes: i64,
+    pub dtype: embed_dtype,
+    pub group: i32,
+}
+impl Default for embed_table_options {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_init_options {
+    pub size: u32,
+    pub flags: u32,
+    pub kind: embed_init_kind,
+    pub scale: f32,
+    pub low: f32,
+    pub high: f32,
+    pub first: i64,
+    pub count: i64,
+    pub padding_id: i64,
+    pub seed: u64,
+}
+impl Default for embed_init_options {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_rows_options {
+    pub size: u32,
+    pub flags: u32,
+    pub seed: u64,
+}
+impl Default for embed_rows_options {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+extern "C" {
+    pub fn embed_pool_create(threads: i32, out: *mut *mut embed_pool) -> embed_status;
+    pub fn embed_pool_retain(pool: *mut embed_pool) -> *mut embed_pool;
+    pub fn embed_pool_release(pool: *mut embed_pool);
+    pub fn embed_context_create(opts: *const embed_context_options, out: *mut *mut embed_context) -> embed_status;
+    pub fn embed_context_release(ctx: *mut embed_context);
+    pub fn embed_context_trim(ctx: *mut embed_context);
+    pub fn embed_context_isa(ctx: *const embed_context) -> *const c_char;
+    pub fn embed_error_text(ctx: *const embed_context) -> *const c_char;
+    pub fn embed_error_at(ctx: *const embed_context) -> i64;
+    pub fn embed_norms(ctx: *mut embed_context, t: *const embed_table, norms: *mut f32) -> embed_status;
+    pub fn embed_nearest(ctx: *mut embed_context, t: *const embed_table, queries: *const f32, n: i64, ld_queries: i64, k: i32, exclude: *const i32, excluded: i64, ids: *mut i32, scores: *mut f32, count: *mut i32, opts: *const embed_nearest_options) -> embed_status;
+    pub fn embed_analogy(ctx: *mut embed_context, t: *const embed_table, abc: *const i32, n: i64, k: i32, ids: *mut i32, scores: *mut f32, count: *mut i32, opts: *const embed_nearest_options) -> embed_status;
+    pub fn embed_head_create(ctx: *mut embed_context, t: *const embed_table, bias: *const f32, opts: *const embed_head_options, out: *mut *mut embed_head) -> embed_status;
+    pub fn embed_head_retain(h: *const embed_head) -> *mut embed_head;
+    pub fn embed_head_release(h: *const embed_head);
+    pub fn embed_head_table(h: *const embed_head) -> *const embed_table;
+    pub fn embed_head_is_tied(h: *const embed_head, t: *const embed_table) -> i32;
+    pub fn embed_head_vocab(h: *const embed_head) -> i64;
+    pub fn embed_head_dim(h: *const embed_head) -> i64;
+    pub fn embed_head_describe(ctx: *mut embed_context, h: *const embed_head, out: *mut embed_head_info) -> embed_status;
+    pub fn embed_logits(ctx: *mut embed_context, h: *const embed_head, hidden: *const c_void, hidden_dtype: embed_dtype, n: i64, ld_hidden: i64, logits: *mut f32, ld_logits: i64, opts: *const embed_sweep_options) -> embed_status;
+    pub fn embed_logits_at(ctx: *mut embed_context, h: *const embed_head, hidden: *const c_void, hidden_dtype: embed_dtype, n: i64, ld_hidden: i64, ids: *const i32, m: i64, logits: *mut f32, ld_logits: i64, opts: *const embed_sweep_options) -> embed_status;
+    pub fn embed_topk(ctx: *mut embed_context, h: *const embed_head, hidden: *const c_void, hidden_dtype: embed_dtype, n: i64, ld_hidden: i64, k: i32, ids: *mut i32, logits: *mut f32, logsumexp: *mut f32, count: *mut i32, opts: *const embed_sweep_options) -> embed_status;
+    pub fn embed_file_open(ctx: *mut embed_context, path: *const c_char, opts: *const embed_file_options, out: *mut *mut embed_file) -> embed_status;
+    pub fn embed_file_retain(f: *const embed_file) -> *mut embed_file;
+    pub fn embed_file_release(f: *const embed_file);
+    pub fn embed_file_format(f: *const embed_file) -> *const c_char;
+    pub fn embed_file_notes(f: *const embed_file) -> *const c_char;
+    pub fn embed_file_count(f: *const embed_file) -> i64;
+    pub fn embed_file_tensor(ctx: *mut embed_context, f: *const embed_file, i: i64, out: *mut embed_tensor_info) -> embed_status;
+    pub fn embed_file_find(ctx: *mut embed_context, f: *const embed_file, name: *const c_char, i: *mut i64) -> embed_status;
+    pub fn embed_file_role(ctx: *mut embed_context, f: *const embed_file, role: embed_role, i: *mut i64) -> embed_status;
+    pub fn embed_file_conventions(ctx: *mut embed_context, f: *const embed_file, out: *mut embed_conventions) -> embed_status;
+    pub fn embed_file_table(ctx: *mut embed_context, f: *const embed_file, i: i64, out: *mut *mut embed_table) -> embed_status;
+    pub fn embed_file_head(ctx: *mut embed_context, f: *const embed_file, table: *const embed_table, opts: *const embed_head_options, out: *mut *mut embed_head) -> embed_status;
+    pub fn embed_file_token(f: *const embed_file, id: i64, bytes: *mut i64) -> *const c_char;
+    pub fn embed_file_token_id(ctx: *mut embed_context, f: *const embed_file, token: *const c_char, bytes: i64, id: *mut i64) -> embed_status;
+    pub fn embed_file_metadata(ctx: *mut embed_context, f: *const embed_file, i: i64, key: *mut *const c_char, value: *mut *const c_char, value_bytes: *mut i64) -> embed_status;
+    pub fn embed_writer_create(ctx: *mut embed_context, path: *const c_char, opts: *const embed_writer_options, out: *mut *mut embed_writer) -> embed_status;
+    pub fn embed_writer_table(ctx: *mut embed_context, w: *mut embed_writer, name: *const c_char, t: *const embed_table, as_: *const embed_table_options) -> embed_status;
+    pub fn embed_writer_alias(ctx: *mut embed_context, w: *mut embed_writer, name: *const c_char, of_: *const c_char) -> embed_status;
+    pub fn embed_writer_tokens(ctx: *mut embed_context, w: *mut embed_writer, from: *const embed_file) -> embed_status;
+    pub fn embed_writer_token(ctx: *mut embed_context, w: *mut embed_writer, id: i64, token: *const c_char, bytes: i64) -> embed_status;
+    pub fn embed_writer_metadata(ctx: *mut embed_context, w: *mut embed_writer, key: *const c_char, value: *const c_char, value_bytes: i64) -> embed_status;
+    pub fn embed_writer_commit(ctx: *mut embed_context, w: *mut embed_writer) -> embed_status;
+    pub fn embed_writer_release(w: *mut embed_writer);
+    pub fn embed_lookup(ctx: *mut embed_context, t: *const embed_table, ids: *const i32, n: i64, out: *mut c_void, out_dtype: embed_dtype, ld_out: i64, opts: *const embed_lookup_options) -> embed_status;
+    pub fn embed_lookup_i64(ctx: *mut embed_context, t: *const embed_table, ids: *const i64, n: i64, out: *mut c_void, out_dtype: embed_dtype, ld_out: i64, opts: *const embed_lookup_options) -> embed_status;
+    pub fn embed_replaced_ids(ctx: *const embed_context) -> i64;
+    pub fn embed_bag(ctx: *mut embed_context, t: *const embed_table, ids: *const i32, n: i64, offsets: *const i64, bags: i64, weights: *const f32, out: *mut c_void, out_dtype: embed_dtype, ld_out: i64, opts: *const embed_bag_options) -> embed_status;
+    pub fn embed_bag_i64(ctx: *mut embed_context, t: *const embed_table, ids: *const i64, n: i64, offsets: *const i64, bags: i64, weights: *const f32, out: *mut c_void, out_dtype: embed_dtype, ld_out: i64, opts: *const embed_bag_options) -> embed_status;
+    pub fn embed_mix(ctx: *mut embed_context, t: *const embed_table, weights: *const f32, n: i64, ld_weights: i64, out: *mut f32, ld_out: i64, opts: *const embed_mix_options) -> embed_status;
+    pub fn embed_positions(ctx: *mut embed_context, first: i64, n: i64, dim: i64, out: *mut c_void, out_dtype: embed_dtype, ld_out: i64, opts: *const embed_position_options) -> embed_status;
+    pub fn embed_norm_rows(ctx: *mut embed_context, x: *mut c_void, x_dtype: embed_dtype, n: i64, dim: i64, ld_x: i64, weight: *const f32, bias: *const f32, opts: *const embed_norm_options) -> embed_status;
+    pub fn embed_table_create(ctx: *mut embed_context, rows: i64, dim: i64, opts: *const embed_table_options, out: *mut *mut embed_table) -> embed_status;
+    pub fn embed_table_borrow(ctx: *mut embed_context, data: *mut c_void, rows: i64, dim: i64, opts: *const embed_table_options, done: Option<unsafe extern "C" fn(arg: *mut c_void)>, arg: *mut c_void, out: *mut *mut embed_table) -> embed_status;
+    pub fn embed_table_view(ctx: *mut embed_context, data: *const c_void, rows: i64, dim: i64, opts: *const embed_table_options, done: Option<unsafe extern "C" fn(arg: *mut c_void)>, arg: *mut c_void, out: *mut *mut embed_table) -> embed_status;
+    pub fn embed_table_convert(ctx: *mut embed_context, t: *const embed_table, opts: *const embed_table_options, out: *mut *mut embed_table) -> embed_status;
+    pub fn embed_table_init(ctx: *mut embed_context, t: *mut embed_table, opts: *const embed_init_options) -> embed_status;
+    pub fn embed_table_get_rows(ctx: *mut embed_context, t: *const embed_table, ids: *const i64, n: i64, out: *mut c_void, out_dtype: embed_dtype, ld_out: i64) -> embed_status;
+    pub fn embed_table_set_rows(ctx: *mut embed_context, t: *mut embed_table, ids: *const i64, n: i64, src: *const c_void, src_dtype: embed_dtype, ld_src: i64, opts: *const embed_rows_options) -> embed_status;
+    pub fn embed_table_retain(t: *const embed_table) -> *mut embed_table;
+    pub fn embed_table_release(t: *const embed_table);
+    pub fn embed_table_rows(t: *const embed_table) -> i64;
+    pub fn embed_table_vocab(t: *const embed_table) -> i64;
+    pub fn embed_table_dim(t: *const embed_table) -> i64;
+    pub fn embed_table_row_bytes(t: *const embed_table) -> i64;
+    pub fn embed_table_dtype(t: *const embed_table) -> embed_dtype;
+    pub fn embed_table_data(t: *const embed_table) -> *const c_void;
+    pub fn embed_table_mutable_data(t: *mut embed_table) -> *mut c_void;
+    pub fn embed_table_changed(t: *mut embed_table);
+    pub fn embed_version() -> u32;
+    pub fn embed_status_name(s: embed_status) -> *const c_char;
+    pub fn embed_dtype_name(t: embed_dtype) -> *const c_char;
+    pub fn embed_dtype_find(name: *const c_char) -> embed_dtype;
+    pub fn embed_row_bytes(t: embed_dtype, dim: i64, group: i32) -> i64;
+}
