@@ -7,8 +7,7 @@
 #include "codec/codec.h"
 
 static void decode(const embed__kernels *k, const void *row, float *out, int64_t dim, int32_t group, float scale) {
-  (void)k;
-  (void)group;
+  if (embed__decoded_by_kernel(k, EMBED__FORM_u8_row, row, out, dim, group, scale)) return;
   const uint8_t *q = row;
   float row_scale, bias;
   memcpy(&row_scale, q + dim, 4);
@@ -39,4 +38,4 @@ static bool encode(const embed__kernels *k, const float *row, void *out, int64_t
   return true;
 }
 
-const embed__codec embed__codec_u8_row = {-1, true, true, decode, encode};
+const embed__codec embed__codec_u8_row = {-1, true, true, decode, encode, EMBED__FORM_u8_row};

@@ -39,7 +39,8 @@ static void every_level_has_every_kernel(void **state) {
     embed__kernels k;
     memset(&k, 0, sizeof k);
     embed__level_fill(level, &k);
-    for (size_t i = 0; i < sizeof k / sizeof(void *); ++i) { /* nothing but function pointers */
+    /* Nothing but function pointers; the families from gather on have holes where a caller does without. */
+    for (size_t i = 0; i < offsetof(embed__kernels, gather) / sizeof(void *); ++i) {
       void *pointer;
       memcpy(&pointer, (const char *)&k + i * sizeof pointer, sizeof pointer);
       if (!pointer) fail_msg("level %s lacks kernel %d", embed__level_name(level), (int)i);
