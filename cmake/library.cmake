@@ -9,11 +9,13 @@ set(EMBED_SOURCES
   src/codec/codec.c src/codec/f32.c src/codec/f64.c src/codec/half.c src/codec/i4_group.c src/codec/i8_row.c src/codec/u8_row.c
   src/codec/q8_0.c src/codec/q4_0.c src/codec/q4_1.c src/codec/q5_0.c src/codec/q5_1.c
   src/codec/q2_k.c src/codec/q3_k.c src/codec/q4_k.c src/codec/q5_k.c src/codec/q6_k.c src/codec/k_blocks.c src/codec/scale_search.c
-  src/sweep/gemm_blas.c src/sweep/logsumexp.c src/sweep/mix.c src/sweep/product.c src/sweep/sweep.c src/sweep/topk.c
-  src/head/head.c src/head/logits.c src/head/topk.c
+  src/sweep/blas_chunk.c src/sweep/forms.c src/sweep/gemm_blas.c src/sweep/logsumexp.c src/sweep/mix.c src/sweep/own_chunk.c src/sweep/plan.c
+  src/sweep/prepared.c src/sweep/product.c src/sweep/sweep.c src/sweep/topk.c
+  src/head/head.c src/head/logits.c src/head/logits_at.c src/head/topk.c
   src/geometry/analogy.c src/geometry/nearest.c src/geometry/norms.c
-  src/gather/bag.c src/gather/ids.c src/gather/lookup.c src/gather/norm_rows.c src/gather/positions.c src/gather/rows.c
-  src/table/buffer.c src/table/init.c src/table/rows.c src/table/table.c
+  src/gather/bag.c src/gather/ids.c src/gather/lookup.c src/gather/norm_rows.c src/gather/plan.c src/gather/positions.c src/gather/rows.c
+  src/gather/side.c
+  src/table/buffer.c src/table/init.c src/table/overlay.c src/table/rows.c src/table/table.c
   src/vocab/siphash.c src/vocab/stored.c src/vocab/tokens.c
   src/io/file.c src/io/format.c src/io/gguf.c src/io/map.c src/io/metadata.c src/io/npy.c src/io/json.c src/io/safetensors.c src/io/safetensors_index.c src/io/tensor.c src/io/text.c src/io/word2vec.c
   src/io/floats.c src/io/vectors_text.c src/io/word2vec_header.c
@@ -24,6 +26,9 @@ set(EMBED_SOURCES
 )
 foreach(level IN LISTS EMBED_LEVELS)
   file(GLOB files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src/kernels/${level}/*.c)
+  if(NOT files)
+    continue() # the level only inherits so far
+  endif()
   list(APPEND EMBED_SOURCES ${files})
   # -Og for gcc's -O0, whose AVX-512 macros trip -Wconversion in our files.
   set_source_files_properties(${files} PROPERTIES COMPILE_OPTIONS "${EMBED_LEVEL_FLAGS_${level}};$<IF:$<CONFIG:Debug>,-Og,-O3>")

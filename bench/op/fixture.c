@@ -6,9 +6,9 @@
 
 #include "op.h"
 
-enum { TYPES = 4, OUTPUTS = 2 };
-static const embed_dtype types[TYPES] = {EMBED_F32, EMBED_F16, EMBED_BF16, EMBED_I8_ROW};
-static const char *const names[TYPES] = {"f32", "f16", "bf16", "int8"};
+enum { TYPES = 7, OUTPUTS = 2 };
+static const embed_dtype types[TYPES] = {EMBED_F32, EMBED_F16, EMBED_BF16, EMBED_I8_ROW, EMBED_I4_GROUP, EMBED_Q8_0, EMBED_Q4_K};
+static const char *const names[TYPES] = {"f32", "f16", "bf16", "int8", "int4", "q8_0", "q4_K"};
 static const size_t table_bytes = sizeof(float) * OP_ROWS * OP_DIM, hidden_bytes = sizeof(float) * OP_MOST_BATCH * OP_DIM,
                     output_bytes = sizeof(float) * OP_MOST_BATCH * OP_ROWS;
 
@@ -24,7 +24,7 @@ static int index_of(embed_dtype dtype) {
   return i;
 }
 
-const char *op_dtype_name(embed_dtype dtype) { return names[index_of(dtype)]; }
+const char *op_dtype_name(embed_dtype dtype) { return dtype == EMBED_Q4_0 ? "q4_0" /* of lines that make their own tables */ : names[index_of(dtype)]; }
 
 void op_note(op *o, op_outcome *outcome, embed_status status) {
   if (status == EMBED_OK || outcome->status != EMBED_OK) return;

@@ -41,7 +41,7 @@ static void sgemm(void *job) {
   cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)j->n, OP_ROWS, OP_DIM, 1, j->hidden, OP_DIM, j->weights, OP_DIM, 0, j->peer_logits, OP_ROWS);
 }
 
-static bool prepare(op *o, const op_line *line, head_job *j, op_outcome *outcome) {
+static bool prepare(op *o, const op_line *line, uint32_t flags, head_job *j, op_outcome *outcome) {
   *j = (head_job){.o = o, .outcome = outcome, .n = line->n};
   const embed_table *f32 = op_table(o, EMBED_F32, outcome), *table = op_table(o, line->dtype, outcome);
   j->hidden = op_hidden(o, outcome);
@@ -49,7 +49,8 @@ static bool prepare(op *o, const op_line *line, head_job *j, op_outcome *outcome
   j->peer_logits = op_output(o, 1, outcome);
   if (op_wrong(outcome)) return false;
   j->weights = embed_table_data(f32);
-  op_note(o, outcome, embed_head_create(o->context, table, NULL, NULL, &j->head));
+  embed_head_options options = {.size = sizeof options, .flags = flags};
+  op_note(o, outcome, embed_head_create(o->context, table, NULL, &options, &j->head));
   return !op_wrong(outcome);
 }
 
@@ -66,17 +67,17 @@ static void set_limit(const op *o, const op_line *line, const bench_figure *peak
 
 typedef void check(head_job *j, op_outcome *outcome);
 
-/* peer: NULL = none. */
-static void measure(op *o, const op_line *line, op_result *r, void (*ours)(void *), void (*peer)(void *), check *agree) {
+/* peer: NULL = none. flags: EMBED_HEAD_*. */
+static void measure(op *o, const op_line *line, uint32_t flags, op_result *r, void (*ours)(void *), void (*peer)(void *), check *agree) {
   op_outcome outcome = {0};
   head_job j;
   bench_figure figures[3] = {0};
-  if (prepare(o, line, &j, &outcome)) {
+  if (prepare(o, line, flags, &j, &outcome)) {
     bench_work works[3] = {op_multiply_add_work(o), {.call = ours, .job = &j}, {.call = peer, .job = &j}};
     bench_measure(o->bench, works, peer ? 3 : 2, figures);
     r->ours = figures[1];
     r->peer = figures[2];
-    if (peer && !op_wrong(&outcome)) agree(&j, &outcome);
+    if (agree && !op_wrong(&outcome)) agree(&j, &outcome);
     embed_head_release(j.head);
   }
   set_limit(o, line, &figures[0], r);
@@ -98,7 +99,58 @@ void op_head(op *o, const op_line *line) {
   bool peer = line->dtype == EMBED_F32, one = line->n == 1;
   snprintf(what, sizeof what, "head    %-5s " OP_SHAPE "  batch %-3d", op_dtype_name(line->dtype), (int)line->n);
   op_result r = {.what = what, .peer_name = !peer ? NULL : one ? "sgemv" : "sgemm"};
-  measure(o, line, &r, logits, !peer ? NULL : one ? sgemv : sgemm, same_logits);
+  measure(o, line, 0, &r, logits, !peer ? NULL : one ? sgemv : sgemm, peer ? same_logits : NULL);
+}
+
+static void same_as_in_place(head_job *j, op_outcome *outcome) {
+  embed_head *plain = NULL;
+  op_note(j->o, outcome, embed_head_create(j->o->context, embed_head_table(j->head), NULL, NULL, &plain));
+  if (plain) op_note(j->o, outcome, embed_logits(j->o->context, plain, j->hidden, EMBED_F32, j->n, 0, j->peer_logits, 0, NULL));
+  embed_head_release(plain);
+  if (!op_wrong(outcome)) same_logits(j, outcome);
+}
+
+void op_prepared(op *o, const op_line *line) {
+  char what[64];
+  snprintf(what, sizeof what, "prepared %-4s " OP_SHAPE "  batch %-3d", op_dtype_name(line->dtype), (int)line->n);
+  measure(o, line, EMBED_HEAD_PREPARE, &(op_result){.what = what}, logits, NULL, same_as_in_place);
+}
+
+/* Making the prepared form, its memory included: bytes of the table. */
+static void make_prepared(void *job) {
+  head_job *j = job;
+  embed_head *made = NULL;
+  embed_head_options options = {.size = sizeof options, .flags = EMBED_HEAD_PREPARE};
+  op_note(j->o, j->outcome, embed_head_create(j->o->context, embed_head_table(j->head), NULL, &options, &made));
+  embed_head_release(made);
+}
+
+/* The same into memory that is there. */
+static void refresh(void *job) {
+  head_job *j = job;
+  op_note(j->o, j->outcome, embed_head_refresh(j->o->context, j->head));
+}
+
+void op_prepare(op *o, const op_line *line) {
+  op_outcome outcome = {0};
+  op_result r = {.unit = "GB/s", .limit_name = "read and copy allow", .peer_name = "with new memory"};
+  head_job j;
+  bench_figure figures[2] = {0};
+  char what[64];
+  double bytes = (double)embed_row_bytes(line->dtype, OP_DIM, 0) * OP_ROWS;
+  snprintf(what, sizeof what, "prepare  %-4s " OP_SHAPE "  refresh  ", op_dtype_name(line->dtype));
+  r.what = what;
+  if (prepare(o, line, EMBED_HEAD_PREPARE, &j, &outcome)) {
+    const bench_work works[2] = {{.call = refresh, .job = &j}, {.call = make_prepared, .job = &j}};
+    bench_measure(o->bench, works, 2, figures);
+    embed_head_release(j.head);
+  }
+  r.ours = figures[0];
+  r.peer = figures[1];
+  r.figure = r.ours.seconds > 0 ? bytes / r.ours.seconds / 1e9 : 0;
+  r.limit = op_moving_limit(o, r.ours.read, bytes, bytes, bytes);
+  r.wrong = op_wrong(&outcome);
+  op_report(o, line, &r);
 }
 
 static void best_is_a_logit(head_job *j, op_outcome *outcome) {
@@ -113,5 +165,5 @@ static void best_is_a_logit(head_job *j, op_outcome *outcome) {
 void op_topk(op *o, const op_line *line) {
   char what[64];
   snprintf(what, sizeof what, "top-40  %-5s " OP_SHAPE "  batch %-3d", op_dtype_name(line->dtype), (int)line->n);
-  measure(o, line, &(op_result){.what = what, .peer_name = "logits alone"}, topk, logits, best_is_a_logit);
+  measure(o, line, 0, &(op_result){.what = what, .peer_name = "logits alone"}, topk, logits, best_is_a_logit);
 }

@@ -11,6 +11,7 @@
 #include "harness.h"
 
 enum { OP_ROWS = 50257, OP_DIM = 768, OP_MOST_BATCH = 512 }; /* GPT-2's vocabulary: no multiple of a tile */
+enum { OP_LONG_DIM = 4096, OP_SHORT_DIM = 384 };             /* of gathers, over the same memory */
 #define OP_SHAPE "50257x768"
 
 typedef struct op_fixture op_fixture;

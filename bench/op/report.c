@@ -48,7 +48,8 @@ static void print_line(const op_line *line, const op_result *r, double ratio, bo
 void op_report(op *o, const op_line *line, const op_result *r) {
   double ratio = r->peer_name && r->ours.seconds > 0 ? r->peer.seconds / r->ours.seconds : 0;
   bool enough = r->ours.kept >= BENCH_ENOUGH && (!r->peer_name || r->peer.kept >= BENCH_ENOUGH);
-  bool ok = enough && !r->wrong && ratio >= line->bar;
+  double reached = r->peer_name ? ratio : r->limit > 0 ? r->figure / r->limit : 0;
+  bool ok = enough && !r->wrong && reached >= line->bar;
   if (r->wrong || (line->bar > 0 && !ok)) o->failed = true;
   if (o->json)
     print_json(line, r, ratio, ok);

@@ -24,14 +24,28 @@ enum { EMBED_HEAD_BLAS = 2 /* always cblas_sgemm */, EMBED_HEAD_REQUIRE_TIED = 4
  *
  * Shapes   W [rows, dim], of which rows [0, vocab) are swept; bias [vocab] or NULL, copied; t is retained, never copied.
  * Types    any dtype of table; bias F32.
- * Errors   E_OPTION (scale or soft-cap not finite, a flag of embed_file_head), E_UNSUPPORTED (PREPARE, SKETCH; vocab past
- *          2^31 - 1), E_MEMORY; *out is NULL then.
- * Threads  t shared, ctx exclusive; the head may be shared by any number of threads.
- * Cost     a copy of bias; no copy of the table.
+ * Prepared EMBED_HEAD_PREPARE keeps the rows once more, 16 of them interleaved: the fastest form from a few hidden rows on.
+ *          F32, F16, BF16, int8, int4, Q8_0, Q4_0, Q4_K, Q5_K, Q6_K, in about their own size; tables of other dtypes and
+ *          overlays are swept as they are. extra_bytes of embed_head_describe tells. Once the table has changed
+ *          (embed_table_set_rows, init, changed) every call on the head is E_STALE until embed_head_refresh.
+ * Errors   E_OPTION (scale or soft-cap not finite, a flag of embed_file_head, BLAS with PREPARE), E_UNSUPPORTED (SKETCH;
+ *          vocab past 2^31 - 1), E_MEMORY; with PREPARE also E_OVERFLOW, E_CANCELLED, E_CALLBACK; *out is NULL then.
+ * Threads  t shared, ctx exclusive; the head may be shared by any number of threads. Preparing runs on the context's.
+ * Cost     a copy of bias; no copy of the table but the prepared one: it reads and writes the table's bytes once.
  * Since    0.1.
  * Source   tied output embeddings: Press, Wolf, 2017; soft-cap: Gemma 2, 2024.
  */
 EMBED_FN embed_status embed_head_create(embed_context *ctx, const embed_table *t, const float *bias, const embed_head_options *opts, embed_head **out);
+/**
+ * embed_head_refresh: makes the prepared form anew after the table has changed (training, embed_table_set_rows,
+ * embed_table_init, embed_table_changed); a head without one stays as it is.
+ *
+ * Errors   E_MEMORY; E_CANCELLED, E_CALLBACK: the head is stale until a refresh succeeds.
+ * Threads  h must be the caller's alone for the call, t shared.
+ * Cost     embed_head_create's for the prepared form; no allocation of its own.
+ * Since    0.1.
+ */
+EMBED_FN embed_status embed_head_refresh(embed_context *ctx, embed_head *h); /* prepare and sketch again, after training */
 /**
  * embed_head_retain: one more owner; returns h.
  *
@@ -119,14 +133,19 @@ enum { EMBED_SWEEP_PROCESSED = 1 /* log-probabilities after rules and filters, n
  *
  * Shapes   hidden [n, dim] with row stride ld_hidden elements (0 = dim); logits [n, vocab] with ld_logits (0 = vocab).
  * Types    hidden F32, F16 or BF16; W any dtype; sums in fp32, error <= 2e-6 of sum |w||x| against the decoded weights.
- *          Rounded activations (opts->activation) are E_UNSUPPORTED in this version.
+ * Rounded  opts->activation EMBED_BF16 or EMBED_Q8_0, of any table and form: hidden is rounded to that dtype first (BF16 to
+ *          nearest even: 2^-9 of each |x|; Q8_0 in blocks of 32 columns, the last may be shorter: 1/254 of the block's
+ *          largest |x|, and its scale to 2^-11), then as above. Where it is no faster on this CPU it is only that.
+ *          Subnormal numbers may count as 0 with BF16. Another dtype is E_OPTION.
  * NaN      EMBED_NAN_MAX leaves NaN as computed; IGNORE writes -inf for it; ERROR is E_NONFINITE (at = the hidden row).
  * Empty    n = 0 or vocab = 0 does nothing.
- * Errors   E_ARGUMENT, E_OPTION, E_OVERFLOW, E_MEMORY: nothing written. E_NONFINITE, E_CANCELLED, E_CALLBACK: unspecified.
- * Threads  h shared, ctx exclusive. Same bits for any pool or executor, given the level, n, and where a large fp32 batch goes
- *          through OpenBLAS its core and thread count; a reproducible context removes n and OpenBLAS from that list.
- * Cost     reads vocab * row_bytes once per 128 hidden rows (512 through OpenBLAS), writes 4 n vocab; no allocation after
- *          warm-up.
+ * Errors   E_ARGUMENT, E_OPTION, E_OVERFLOW, E_MEMORY, E_STALE: nothing written. E_NONFINITE, E_CANCELLED, E_CALLBACK:
+ *          unspecified.
+ * Threads  h shared, ctx exclusive. Same bits for any pool or executor, given the level, n, the head's form, and what
+ *          OpenBLAS multiplies (EMBED_HEAD_BLAS; large fp32 batches at level scalar) its core and thread count; rounded to
+ *          BF16 also whether the CPU's bfloat products are worth using. A reproducible context removes n, OpenBLAS and that.
+ * Cost     reads vocab * row_bytes once per 512 hidden rows (embed_topk: 128), writes 4 n vocab; scratch of some hidden rows,
+ *          from 32 or 96 of them on (by dtype) of 256 KiB per worker; no allocation after warm-up.
  * Since    0.1.
  */
 EMBED_FN embed_status embed_logits(embed_context *ctx, const embed_head *h, const void *hidden, embed_dtype hidden_dtype, int64_t n, int64_t ld_hidden,
@@ -135,7 +154,8 @@ EMBED_FN embed_status embed_logits(embed_context *ctx, const embed_head *h, cons
  * embed_logits_at: logits of the given ids only.
  *
  * Shapes   hidden as embed_logits; ids [m], repeats allowed; logits [n, m] with ld_logits (0 = m).
- * Types    as embed_logits, always by the library's own kernels: the bits of a reproducible context's embed_logits.
+ * Types    as embed_logits, always by the library's own kernels: the bits of a reproducible context's embed_logits on this
+ *          head, prepared or not.
  * Empty    n = 0 or m = 0 does nothing.
  * Errors   E_ID (at = position in ids, nothing written), else as embed_logits.
  * Threads  h shared, ctx exclusive. Same bits for any thread count and any n.

@@ -76,6 +76,29 @@ EMBED_FN embed_status embed_table_view(embed_context *ctx, const void *data, int
  * Since    0.1.
  */
 EMBED_FN embed_status embed_table_convert(embed_context *ctx, const embed_table *t, const embed_table_options *opts, embed_table **out);
+/**
+ * embed_table_overlay: a table that reads some rows from another one: new tokens, or a few tuned rows over a mapped file.
+ *
+ *   out[ids[i], :] = rows[i, :];  out[v, :] = base[v, :] for every other row v
+ *
+ * Shapes   base [base rows, dim]; rows [at least n, dim], of which the first n are used; ids [n], each once: below base's
+ *          rows it replaces that row, from there on it adds one, and the added ids have no gap. vocab: valid ids, 0 = base's,
+ *          or up to the largest of ids where that is more.
+ * Types    base and rows of the same dtype and group; their row strides may differ. Either may be an overlay itself.
+ * Empty    n = 0 gives base's rows and reads no ids.
+ * Errors   E_ID (at = the position: an id below 0, a second time, or past a gap), E_ARGUMENT (n, ids, more ids than rows, dim,
+ *          vocab), E_UNSUPPORTED (dtype, group), E_OVERFLOW, E_MEMORY: *out is NULL, nothing is kept.
+ * Threads  base and rows shared, ctx exclusive. Both are retained until the last release of *out.
+ * Cost     sorts ids; 16 bytes each. A row is found in log2(n) steps.
+ *
+ * The table is READ_ONLY, embed_table_data gives NULL (embed_table_get_rows and embed_table_convert read it), and
+ * embed_table_row_bytes what a copy would have. It sees later writes to base and rows. Heads sweep it in place, never
+ * prepared.
+ * Since    0.1.
+ */
+/* base with some rows replaced (ids[i] takes rows' row i) or added (ids >= base's rows): both are retained, nothing is copied. */
+EMBED_FN embed_status embed_table_overlay(embed_context *ctx, const embed_table *base, const int64_t *ids, int64_t n, const embed_table *rows,
+                                          int64_t vocab, embed_table **out);
 typedef int32_t embed_init_kind;
 enum { EMBED_INIT_NONE = -1, EMBED_INIT_ZERO = 0, EMBED_INIT_NORMAL, EMBED_INIT_UNIFORM, EMBED_INIT_XAVIER_NORMAL, EMBED_INIT_XAVIER_UNIFORM,
        EMBED_INIT_TRUNCATED_NORMAL, EMBED_INIT_CONSTANT };

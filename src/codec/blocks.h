@@ -92,10 +92,9 @@ static inline __attribute__((always_inline)) bool embed__encode_blocks(const flo
 }
 
 /* The codec of a form from its file's decode_block and encode_block. Rounding is the format's own: no noise. */
-#define EMBED__BLOCK_CODEC(name, columns, bytes)                                                                                    \
+#define EMBED__BLOCK_CODEC(form, columns, bytes)                                                                                    \
   static void decode(const embed__kernels *k, const void *row, float *out, int64_t dim, int32_t group, float scale) {               \
-    (void)k;                                                                                                                        \
-    (void)group;                                                                                                                    \
+    if (embed__decoded_by_kernel(k, EMBED__FORM_##form, row, out, dim, group, scale)) return;                                       \
     embed__decode_blocks(row, out, dim, columns, bytes, scale, decode_block);                                                       \
   }                                                                                                                                 \
   static bool encode(const embed__kernels *k, const float *row, void *out, int64_t dim, int32_t group, const embed__noise *noise) { \
@@ -104,6 +103,6 @@ static inline __attribute__((always_inline)) bool embed__encode_blocks(const flo
     (void)noise;                                                                                                                    \
     return embed__encode_blocks(row, out, dim, columns, bytes, encode_block);                                                       \
   }                                                                                                                                 \
-  const embed__codec name = {-1, false, true, decode, encode}
+  const embed__codec embed__codec_##form = {-1, false, true, decode, encode, EMBED__FORM_##form}
 
 #endif

@@ -22,6 +22,7 @@ typedef struct embed__codec {
   void (*decode)(const embed__kernels *k, const void *row, float *out, int64_t dim, int32_t group, float scale);
   /* Writes the whole packed row, whatever stood there. noise may be NULL. */
   bool (*encode)(const embed__kernels *k, const float *row, void *out, int64_t dim, int32_t group, const embed__noise *noise);
+  embed__form form; /* which gather kernels read it, where the level has some */
 } embed__codec;
 
 /* One per line of the dtype registry, each in a file of its own (the two half floats share one). */
@@ -30,6 +31,14 @@ typedef struct embed__codec {
 #undef DTYPE
 
 const embed__codec *embed__codec_find(embed_dtype t); /* NULL = not in this build */
+
+/* One row by the level's gather kernel, which has the bits of the codec's own loop; false where it has none. */
+static inline bool embed__decoded_by_kernel(const embed__kernels *k, embed__form form, const void *row, float *out, int64_t dim, int32_t group, float scale) {
+  if (!k->gather.decode[form]) return false;
+  embed__rows one = {.row = {row}, .ahead = {row}, .count = 1, .group = group, .dim = dim, .bytes = 1};
+  k->gather.decode[form](&one, scale, &(embed__place){.at = (unsigned char *)out, .type = EMBED_F32});
+  return true;
+}
 
 /* In [0, 1), for element column of the noise's row. */
 float embed__noise_at(const embed__noise *noise, int64_t column);

@@ -20,4 +20,4 @@ static bool encode(const embed__kernels *k, const float *row, void *out, int64_t
   return true;
 }
 
-const embed__codec embed__codec_f32 = {EMBED__STORED_F32, true, false, decode, encode};
+const embed__codec embed__codec_f32 = {EMBED__STORED_F32, true, false, decode, encode, EMBED__FORM_f32};

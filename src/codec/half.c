@@ -56,5 +56,5 @@ static bool encode_bf16(const embed__kernels *k, const float *row, void *out, in
   return true;
 }
 
-const embed__codec embed__codec_f16 = {EMBED__STORED_F16, true, false, decode_f16, encode_f16};
-const embed__codec embed__codec_bf16 = {EMBED__STORED_BF16, true, false, decode_bf16, encode_bf16};
+const embed__codec embed__codec_f16 = {EMBED__STORED_F16, true, false, decode_f16, encode_f16, EMBED__FORM_f16};
+const embed__codec embed__codec_bf16 = {EMBED__STORED_BF16, true, false, decode_bf16, encode_bf16, EMBED__FORM_bf16};

@@ -16,7 +16,7 @@ static int64_t byte_of(int64_t c) { return 2 + c / 32 * 16 + c % 16; }
 static int shift_of(int64_t c) { return c % 32 < 16 ? 0 : 4; }
 
 static void decode(const embed__kernels *k, const void *row, float *out, int64_t dim, int32_t group, float scale) {
-  (void)k;
+  if (embed__decoded_by_kernel(k, EMBED__FORM_i4_group, row, out, dim, group, scale)) return;
   const unsigned char *bytes = row;
   for (int64_t first = 0; first < dim; first += group, bytes += group_bytes(group)) {
     float d = embed__f32_of_f16(embed__le_u16(bytes));
@@ -54,4 +54,4 @@ static bool encode(const embed__kernels *k, const float *row, void *out, int64_t
   return true;
 }
 
-const embed__codec embed__codec_i4_group = {-1, true, true, decode, encode};
+const embed__codec embed__codec_i4_group = {-1, true, true, decode, encode, EMBED__FORM_i4_group};

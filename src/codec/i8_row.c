@@ -31,4 +31,4 @@ static bool encode(const embed__kernels *k, const float *row, void *out, int64_t
   return true;
 }
 
-const embed__codec embed__codec_i8_row = {EMBED__STORED_I8, true, true, decode, encode};
+const embed__codec embed__codec_i8_row = {EMBED__STORED_I8, true, true, decode, encode, EMBED__FORM_i8_row};

@@ -39,4 +39,4 @@ static bool encode_block(const float *restrict x, unsigned char *restrict block)
   return true;
 }
 
-EMBED__BLOCK_CODEC(embed__codec_q2_k, EMBED__QK_K, 84);
+EMBED__BLOCK_CODEC(q2_k, EMBED__QK_K, 84);

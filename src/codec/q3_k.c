@@ -50,4 +50,4 @@ static bool encode_block(const float *restrict x, unsigned char *restrict block)
   return true;
 }
 
-EMBED__BLOCK_CODEC(embed__codec_q3_k, EMBED__QK_K, 110);
+EMBED__BLOCK_CODEC(q3_k, EMBED__QK_K, 110);

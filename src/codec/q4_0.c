@@ -17,4 +17,4 @@ static bool encode_block(const float *restrict x, unsigned char *restrict block)
   return embed__put_half(block, d);
 }
 
-EMBED__BLOCK_CODEC(embed__codec_q4_0, EMBED__QK, 18);
+EMBED__BLOCK_CODEC(q4_0, EMBED__QK, 18);

@@ -17,4 +17,4 @@ static bool encode_block(const float *restrict x, unsigned char *restrict block)
   return embed__put_half(block, d) && embed__put_half(block + 2, low);
 }
 
-EMBED__BLOCK_CODEC(embed__codec_q4_1, EMBED__QK, 20);
+EMBED__BLOCK_CODEC(q4_1, EMBED__QK, 20);

@@ -24,4 +24,4 @@ static bool encode_block(const float *restrict x, unsigned char *restrict block)
   return true;
 }
 
-EMBED__BLOCK_CODEC(embed__codec_q4_k, EMBED__QK_K, 144);
+EMBED__BLOCK_CODEC(q4_k, EMBED__QK_K, 144);

@@ -19,4 +19,4 @@ static bool encode_block(const float *restrict x, unsigned char *restrict block)
   return embed__put_half(block, d);
 }
 
-EMBED__BLOCK_CODEC(embed__codec_q5_0, EMBED__QK, 22);
+EMBED__BLOCK_CODEC(q5_0, EMBED__QK, 22);

@@ -19,4 +19,4 @@ static bool encode_block(const float *restrict x, unsigned char *restrict block)
   return embed__put_half(block, d) && embed__put_half(block + 2, low);
 }
 
-EMBED__BLOCK_CODEC(embed__codec_q5_1, EMBED__QK, 24);
+EMBED__BLOCK_CODEC(q5_1, EMBED__QK, 24);

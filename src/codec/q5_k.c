@@ -27,4 +27,4 @@ static bool encode_block(const float *restrict x, unsigned char *restrict block)
   return true;
 }
 
-EMBED__BLOCK_CODEC(embed__codec_q5_k, EMBED__QK_K, 176);
+EMBED__BLOCK_CODEC(q5_k, EMBED__QK_K, 176);

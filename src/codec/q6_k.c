@@ -55,4 +55,4 @@ static bool encode_block(const float *restrict x, unsigned char *restrict block)
   return true;
 }
 
-EMBED__BLOCK_CODEC(embed__codec_q6_k, EMBED__QK_K, 210);
+EMBED__BLOCK_CODEC(q6_k, EMBED__QK_K, 210);

@@ -23,4 +23,4 @@ static bool encode_block(const float *restrict x, unsigned char *restrict block)
   return embed__put_half(block, d);
 }
 
-EMBED__BLOCK_CODEC(embed__codec_q8_0, EMBED__QK, 34);
+EMBED__BLOCK_CODEC(q8_0, EMBED__QK, 34);

@@ -7,8 +7,7 @@
 #include "core/half.h"
 
 static void decode(const embed__kernels *k, const void *row, float *out, int64_t dim, int32_t group, float scale) {
-  (void)k;
-  (void)group;
+  if (embed__decoded_by_kernel(k, EMBED__FORM_u8_row, row, out, dim, group, scale)) return;
   const uint8_t *q = row;
   const float row_scale = embed__le_f32(q + dim), bias = embed__le_f32(q + dim + 4);
   for (int64_t j = 0; j < dim; ++j) out[j] = fmaf(row_scale, (float)q[j], bias) * scale;
@@ -37,4 +36,4 @@ static bool encode(const embed__kernels *k, const float *row, void *out, int64_t
   return true;
 }
 
-const embed__codec embed__codec_u8_row = {-1, true, true, decode, encode};
+const embed__codec embed__codec_u8_row = {-1, true, true, decode, encode, EMBED__FORM_u8_row};

@@ -23,6 +23,7 @@ static uint32_t detect(void) {
   if ((saved & 0x6u) != 0x6u) return 0; /* xmm, ymm */
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
   if (b & (1u << 5)) found |= EMBED__CPU_AVX2;
+  if (d & (1u << 22)) found |= EMBED__CPU_SLOW_PAIRS;
   const uint32_t f = 1u << 16, dq = 1u << 17, bw = 1u << 30, vl = 1u << 31;
   if ((saved & 0xE6u) == 0xE6u && (b & (f | dq | bw | vl)) == (f | dq | bw | vl)) { /* opmask, zmm */
     found |= EMBED__CPU_AVX512;

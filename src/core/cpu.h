@@ -10,7 +10,8 @@ enum {
   EMBED__CPU_AVX512 = 2, /* F, BW, DQ, VL */
   EMBED__CPU_AVX512VNNI = 4,
   EMBED__CPU_AVX512BF16 = 8,
-  EMBED__CPU_NEON = 16
+  EMBED__CPU_NEON = 16,
+  EMBED__CPU_SLOW_PAIRS = 32 /* of no level: vdpbf16ps multiplies half of what FMA does (CPUs that keep bfloats for AMX) */
 };
 
 uint32_t embed__cpu(void); /* asks the machine once */

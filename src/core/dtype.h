@@ -14,6 +14,14 @@ typedef struct embed__dtype_info {
   bool whole;          /* dim must be a multiple of block */
 } embed__dtype_info;
 
+/* The dtypes of the registry by number: EMBED__FORM_f32, EMBED__FORM_q4_k .. for tables of kernels. */
+typedef enum embed__form {
+#define DTYPE(constant, codec, name, block, block_bytes, row_extra, whole) EMBED__FORM_##codec,
+#include "core/dtypes.def"
+#undef DTYPE
+  EMBED__FORM_COUNT
+} embed__form;
+
 const embed__dtype_info *embed__dtype_find(embed_dtype t); /* NULL = not in this build */
 bool embed__dtype_reserved(embed_dtype t);                 /* a constant of embed/types.h, built in or not */
 /* Bytes of a packed row. EMBED_E_UNSUPPORTED: not built in; E_ARGUMENT: dim < 1 or a group that is not 0, 32, 64 or

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* embed_bag: one pooled row per list of ids. A bag belongs to one task, its rows are taken in the order of the ids and
- * summed in float: the bits depend on nothing else. */
+ * summed in float: the bits depend on nothing else. Where the level has kernels for it, EMBED__SIDE rows at a time are
+ * read side by side and added, in that order, to the pooled row, which stays in the first-level cache. */
 #include <embed/lookup.h>
 #include <inttypes.h>
 #include <math.h>
@@ -11,6 +12,7 @@
 #include "core/options.h"
 #include "gather/ids.h"
 #include "gather/rows.h"
+#include "gather/side.h"
 #include "thread/run.h"
 
 typedef struct bag_job {
@@ -26,8 +28,10 @@ typedef struct bag_job {
   embed__work_rows work; /* per worker: see below */
   embed__work_rows zero; /* one row of zeros for all, with EMBED_OOV_ZERO */
   int64_t steps_per_task;
-  int64_t ahead; /* rows */
-  bool in_place; /* stored rows are floats as C wants them */
+  int64_t ahead;            /* rows */
+  bool in_place;            /* stored rows are floats as C wants them */
+  embed__gather_pool *pool; /* NULL: row by row */
+  embed__pooling how;
 } bag_job;
 
 enum { POOLED, DECODED, SPARE, WORK_ROWS };
@@ -103,6 +107,67 @@ static int64_t bag_at_step(const bag_job *job, int64_t step) {
   return low;
 }
 
+static void count_in(tally *in, float weight) {
+  ++in->rows;
+  in->weights += (double)weight;
+  in->squares += (double)weight * (double)weight;
+}
+
+/* Rows without weights: what count_in sums up to, without a chain of additions per row. */
+static void count_rows(tally *in, int64_t rows) {
+  in->rows += rows;
+  in->weights += (double)rows;
+  in->squares += (double)rows;
+}
+
+/* Positions [*at, end) of a bag up to EMBED__SIDE stored rows, or one row of zeros. `last`: of the task's. */
+static void pool_step(const bag_job *job, int64_t *at, int64_t end, int64_t last, float *pooled, tally *in) {
+  const embed_table *t = job->t;
+  embed__rows rows; /* row and ahead are filled as far as count */
+  float weights[EMBED__SIDE];
+  rows.count = 0;
+  rows.group = t->group;
+  rows.dim = t->dim;
+  rows.bytes = t->packed_bytes;
+  bool first = in->rows == 0;
+  int64_t begin = *at, j = begin;
+  for (; j < end && rows.count < EMBED__SIDE; ++j) {
+    int64_t stored = stored_at(job, j);
+    if (stored == EMBED__ROW_PADDING) continue;
+    float weight = job->weights ? job->weights[j] : 1.0f;
+    if (stored == EMBED__ROW_ZERO) {
+      if (rows.count > 0) break;
+      pool_row(job, pooled, job->zero.at, weight, first);
+      count_in(in, weight);
+      *at = j + 1;
+      return;
+    }
+    rows.row[rows.count] = embed__row(t, stored);
+    weights[rows.count++] = weight;
+    if (job->weights) count_in(in, weight);
+  }
+  if (!job->weights) count_rows(in, rows.count);
+  *at = j;
+  if (rows.count == 0) return;
+  embed__side_fetch(t, &job->ids, &job->policy, begin + job->ahead, last, &rows);
+  job->pool(&rows, job->how, weights, first, pooled);
+}
+
+static void pool_bags_side_by_side(void *arg, int64_t task, int32_t worker) {
+  const bag_job *job = arg;
+  float *pooled = embed__work_row(&job->work, worker, POOLED);
+  int64_t first = bag_at_step(job, task * job->steps_per_task), end = bag_at_step(job, (task + 1) * job->steps_per_task);
+  for (int64_t b = first; b < end; ++b) {
+    tally in = {0};
+    if (job->policy.oov == EMBED_OOV_ZERO) memset(pooled, 0, (size_t)job->t->dim * sizeof *pooled); /* a row of zeros may come first */
+    for (int64_t j = job->offsets[b]; j < job->offsets[b + 1];) pool_step(job, &j, job->offsets[b + 1], job->offsets[end], pooled, &in);
+    if (in.rows == 0) memset(pooled, 0, (size_t)job->t->dim * sizeof *pooled);
+    finish(job, pooled, &in);
+    embed__sink_put(&job->out, b, pooled, embed__work_row(&job->work, worker, SPARE));
+  }
+  embed__sink_end_task(&job->out);
+}
+
 static void pool_bags(void *arg, int64_t task, int32_t worker) {
   const bag_job *job = arg;
   float *pooled = embed__work_row(&job->work, worker, POOLED), *decoded = embed__work_row(&job->work, worker, DECODED);
@@ -120,9 +185,7 @@ static void pool_bags(void *arg, int64_t task, int32_t worker) {
       if (stored == EMBED__ROW_PADDING) continue;
       float weight = job->weights ? job->weights[j] : 1.0f;
       pool_row(job, pooled, row_of(job, stored, decoded), weight, in.rows == 0);
-      ++in.rows;
-      in.weights += (double)weight;
-      in.squares += (double)weight * (double)weight;
+      count_in(&in, weight);
     }
     finish(job, pooled, &in);
     embed__sink_put(&job->out, b, pooled, embed__work_row(&job->work, worker, SPARE));
@@ -155,15 +218,20 @@ static embed_status run(embed_context *ctx, bag_job *job) {
   EMBED__TRY(embed__check_ids(ctx, &job->ids, &job->policy, &replaced));
   if (job->bags == 0) return EMBED_OK;
   job->in_place = embed__floats_in_place(t);
-  job->ahead = embed__rows_ahead(t);
+  job->pool = ctx->kernels->gather.pool[t->codec->form];
+  job->how = job->mode == EMBED_BAG_MAX   ? EMBED__POOL_MAX
+             : job->mode == EMBED_BAG_MIN ? EMBED__POOL_MIN
+             : job->weights               ? EMBED__POOL_WEIGHTED
+                                          : EMBED__POOL_SUM;
+  job->ahead = job->pool ? embed__side_ahead(EMBED__SIDE, t->packed_bytes) : embed__rows_ahead(t);
   EMBED__TRY(embed__work_rows_take(ctx, WORK_ROWS, t->dim, &job->work)); /* proves the product below */
-  job->steps_per_task = embed__rows_per_task(t->dim * (int64_t)sizeof(float));
   if (job->policy.oov == EMBED_OOV_ZERO) {
     EMBED__TRY(embed__scratch_get(ctx, t->dim, sizeof(float), &job->zero.at));
     memset(job->zero.at, 0, (size_t)t->dim * sizeof(float));
   }
   int64_t last_step = job->bags - 1 + job->offsets[job->bags - 1];
-  EMBED__TRY(embed__run(ctx, last_step / job->steps_per_task + 1, pool_bags, job));
+  job->steps_per_task = embed__rows_of_task(last_step + 1, t->dim * (int64_t)sizeof(float));
+  EMBED__TRY(embed__run(ctx, last_step / job->steps_per_task + 1, job->pool ? pool_bags_side_by_side : pool_bags, job));
   ctx->replaced_ids = replaced;
   return EMBED_OK;
 }

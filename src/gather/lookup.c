@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* embed_lookup: out[i, :] = scale * W[ids[i], :]. Per row: decode to float, clip the norm, scale, add, store. A row that
- * only travels is copied as it is stored; one that is only decoded (and scaled) goes straight into a float output. */
+/* embed_lookup: out[i, :] = scale * W[ids[i], :]. Per row: decode to float, clip the norm, scale, add, store. Rows that
+ * only travel, or are only decoded, scaled and rounded, go side by side where the level has kernels for them (side.c). */
 #include <embed/lookup.h>
 #include <math.h>
 
@@ -10,6 +10,7 @@
 #include "core/options.h"
 #include "gather/ids.h"
 #include "gather/rows.h"
+#include "gather/side.h"
 #include "thread/run.h"
 
 typedef struct lookup_job {
@@ -90,10 +91,15 @@ static embed_status run(embed_context *ctx, lookup_job *job) {
   bool plain = job->max_norm == 0 && job->scale_round == EMBED_F32 && !job->out.add;
   job->copies = plain && job->scale == 1.0f && job->out.dtype == job->t->dtype;
   job->decodes_in_place = plain && job->out.floats && !job->out.streaming;
-  job->rows_per_task = embed__rows_per_task(job->out.width_bytes);
-  job->ahead = embed__rows_ahead(job->t);
-  EMBED__TRY(embed__work_rows_take(ctx, WORK_ROWS, job->t->dim, &job->work));
-  EMBED__TRY(embed__run(ctx, embed__ceil_div(job->ids.n, job->rows_per_task), lookup_rows, job));
+  if (plain && embed__side_can(ctx, job->t, job->copies)) {
+    embed__side side = {.ctx = ctx, .t = job->t, .ids = job->ids, .policy = job->policy, .out = job->out, .scale = job->scale, .copies = job->copies};
+    EMBED__TRY(embed__side_run(ctx, &side));
+  } else {
+    job->rows_per_task = embed__rows_per_task(job->out.width_bytes);
+    job->ahead = embed__rows_ahead(job->t);
+    EMBED__TRY(embed__work_rows_take(ctx, WORK_ROWS, job->t->dim, &job->work));
+    EMBED__TRY(embed__run(ctx, embed__ceil_div(job->ids.n, job->rows_per_task), lookup_rows, job));
+  }
   ctx->replaced_ids = replaced;
   return EMBED_OK;
 }

@@ -1,26 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How rows travel from a table to the caller's buffer. The sizes that decide it stand here and nowhere else; none of
- * them depends on the number of threads. */
+/* The caller's buffer, working rows, rows asked for ahead. Sizes stand in plan.h. */
 #ifndef EMBED__GATHER_ROWS_H
 #define EMBED__GATHER_ROWS_H
 
+#include "gather/plan.h"
 #include "table/table.h"
-
-enum {
-  /* Rows of one task, bytes: far above the cost of handing a task out, and small enough that threads end together. */
-  EMBED__TASK_BYTES = 256 << 10,
-  /* An output larger than this is written past the caches: its first lines would be gone before anybody reads them, and
-   * a plain store reads each line before it writes it. About one core's share of a server's last-level cache. */
-  EMBED__STREAM_BYTES = 16 << 20,
-  /* Shorter rows are not: of whole cache lines, and of others, whose ragged ends weigh more than their lines. */
-  EMBED__STREAM_ROW_BYTES = 256,
-  EMBED__STREAM_RAGGED_BYTES = 1 << 10,
-  /* Stored bytes that are asked for ahead of the row in work, and the most rows that is: well inside a 32 KiB cache. */
-  EMBED__AHEAD_BYTES = 16 << 10,
-  EMBED__AHEAD_ROWS = 16
-};
-
-static inline int64_t embed__rows_per_task(int64_t row_bytes) { return row_bytes < EMBED__TASK_BYTES ? EMBED__TASK_BYTES / row_bytes : 1; }
 
 static inline int64_t embed__rows_ahead(const embed_table *t) {
   int64_t rows = EMBED__AHEAD_BYTES / t->packed_bytes;

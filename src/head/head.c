@@ -13,44 +13,70 @@
 
 static size_t bias_bytes(const embed_table *t) { return (size_t)t->vocab * sizeof(float); }
 
+static void free_head(embed_head *h) {
+  const embed_allocator memory = h->memory;
+  if (h->bias) embed__free(&memory, h->bias, bias_bytes(h->table), EMBED__ALIGNMENT);
+  embed__prepared_free(&memory, &h->prepared);
+  embed__table_release(h->table);
+  embed__free(&memory, h, sizeof *h, EMBED__ALIGNMENT);
+}
+
+/* Copies of what is the caller's, and the table's second form. */
+static embed_status fill(embed_context *ctx, embed_head *h, const float *bias) {
+  const embed_table *t = h->table;
+  if (bias) {
+    h->bias = embed__allocate(&h->memory, bias_bytes(t), EMBED__ALIGNMENT);
+    if (!h->bias) return embed__out_of_memory(ctx, (int64_t)bias_bytes(t));
+    memcpy(h->bias, bias, bias_bytes(t));
+  }
+  if (h->flags & EMBED_HEAD_PREPARE && embed__preparable(ctx, t)) return embed__prepare(ctx, t, &h->memory, &h->prepared);
+  return EMBED_OK;
+}
+
 embed_status embed__head_new(embed_context *ctx, const embed_table *t, const float *bias, const embed_head_options *o, embed_head **out) {
   *out = NULL;
   if (t->vocab > INT32_MAX) return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "a head over %" PRId64 " ids: logits have 32-bit ids", t->vocab);
   if (!isfinite(o->logit_scale)) return embed__fail(ctx, EMBED_E_OPTION, -1, "logit_scale is not finite");
   if (!isfinite(o->logit_softcap) || o->logit_softcap < 0) return embed__fail(ctx, EMBED_E_OPTION, -1, "logit_softcap must be 0 or a positive number");
+  if (o->flags & EMBED_HEAD_SKETCH) return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "sketched heads are not in this version");
+  if (o->flags & EMBED_HEAD_BLAS && o->flags & EMBED_HEAD_PREPARE)
+    return embed__fail(ctx, EMBED_E_OPTION, -1, "EMBED_HEAD_BLAS and PREPARE exclude each other: OpenBLAS multiplies the table as it is");
   embed_head *h = embed__new(&ctx->memory, sizeof *h);
   if (!h) return embed__out_of_memory(ctx, (int64_t)sizeof *h);
   h->references = 1;
   h->memory = ctx->memory;
   h->scale = o->logit_scale != 0 ? o->logit_scale : 1.0f;
   h->softcap = o->logit_softcap;
-  h->flags = o->flags & EMBED_HEAD_BLAS;
-  if (bias) {
-    h->bias = embed__allocate(&h->memory, bias_bytes(t), EMBED__ALIGNMENT);
-    if (!h->bias) {
-      embed__free(&h->memory, h, sizeof *h, EMBED__ALIGNMENT);
-      return embed__out_of_memory(ctx, (int64_t)bias_bytes(t));
-    }
-    memcpy(h->bias, bias, bias_bytes(t));
-  }
+  h->flags = o->flags & (EMBED_HEAD_BLAS | EMBED_HEAD_PREPARE);
   embed__table_retain(t);
   h->table = t;
-  *out = h;
-  return EMBED_OK;
+  embed_status status = fill(ctx, h, bias);
+  if (status == EMBED_OK)
+    *out = h;
+  else
+    free_head(h);
+  return status;
 }
 
 embed_status embed_head_create(embed_context *ctx, const embed_table *t, const float *bias, const embed_head_options *opts, embed_head **out) {
   embed_head_options o;
-  const uint32_t later = EMBED_HEAD_PREPARE | EMBED_HEAD_SKETCH, of_files = EMBED_HEAD_REQUIRE_TIED | EMBED_HEAD_REQUIRE_UNTIED | EMBED_HEAD_RAW;
+  const uint32_t forms = EMBED_HEAD_BLAS | EMBED_HEAD_PREPARE | EMBED_HEAD_SKETCH;
+  const uint32_t of_files = EMBED_HEAD_REQUIRE_TIED | EMBED_HEAD_REQUIRE_UNTIED | EMBED_HEAD_RAW;
   if (out) *out = NULL;
   EMBED__BEGIN(ctx);
   EMBED__NOT_NULL(ctx, t);
   EMBED__NOT_NULL(ctx, out);
-  EMBED__TRY(embed__options(ctx, "embed_head_options", opts, EMBED_HEAD_BLAS | later | of_files, &o, sizeof o));
-  if (o.flags & later) return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "prepared and sketched heads are not in this version");
+  EMBED__TRY(embed__options(ctx, "embed_head_options", opts, forms | of_files, &o, sizeof o));
   if (o.flags & of_files)
     return embed__fail(ctx, EMBED_E_OPTION, -1, "EMBED_HEAD_REQUIRE_* and RAW are for embed_file_head: this head is the table it is given");
-  return embed__head_new(ctx, t, bias, &o, out);
+  return embed__end(ctx, embed__head_new(ctx, t, bias, &o, out));
+}
+
+embed_status embed_head_refresh(embed_context *ctx, embed_head *h) {
+  EMBED__BEGIN(ctx);
+  EMBED__NOT_NULL(ctx, h);
+  if (!h->prepared.block) return EMBED_OK;
+  return embed__end(ctx, embed__prepare_again(ctx, h->table, &h->prepared));
 }
 
 embed_head *embed_head_retain(const embed_head *h) {
@@ -61,11 +87,7 @@ embed_head *embed_head_retain(const embed_head *h) {
 
 void embed_head_release(const embed_head *h) {
   embed_head *last = (embed_head *)(uintptr_t)h;
-  if (!last || !embed__release(&last->references)) return;
-  const embed_allocator memory = last->memory;
-  if (last->bias) embed__free(&memory, last->bias, bias_bytes(last->table), EMBED__ALIGNMENT);
-  embed__table_release(last->table);
-  embed__free(&memory, last, sizeof *last, EMBED__ALIGNMENT);
+  if (last && embed__release(&last->references)) free_head(last);
 }
 
 const embed_table *embed_head_table(const embed_head *h) { return h ? h->table : NULL; }
@@ -85,7 +107,7 @@ embed_status embed_head_describe(embed_context *ctx, const embed_head *h, embed_
   EMBED__NOT_NULL(ctx, h);
   const embed_table *t = h->table;
   embed_head_info info = {.vocab = t->vocab, .dim = t->dim, .table_bytes = t->vocab * t->row_bytes, .logit_scale = h->scale, .logit_softcap = h->softcap};
-  if (h->bias) info.extra_bytes = (int64_t)bias_bytes(t);
+  info.extra_bytes = (int64_t)(h->bias ? bias_bytes(t) : 0) + (int64_t)h->prepared.bytes;
   return embed__output(ctx, "embed_head_info", out, &info, sizeof info);
 }
 
@@ -104,16 +126,27 @@ void embed__finish_logits(const embed_head *h, float *z, int64_t ldz, int64_t ro
   }
 }
 
+static embed_status choose_activation(embed_context *ctx, embed_dtype dtype, embed__activation *activation) {
+  switch (dtype) {
+    case EMBED_F32: *activation = EMBED__EXACT; return EMBED_OK;
+    case EMBED_BF16: *activation = EMBED__ROUNDED_BF16; return EMBED_OK;
+    case EMBED_Q8_0: *activation = EMBED__ROUNDED_Q8_0; return EMBED_OK;
+    default: return embed__fail(ctx, EMBED_E_OPTION, -1, "activation is dtype %d: 0 is exact, EMBED_BF16 and EMBED_Q8_0 round", dtype);
+  }
+}
+
 embed_status embed__head_sweep(embed_context *ctx, const embed_head *h, const void *hidden, embed_dtype hidden_dtype, int64_t n, int64_t ld_hidden,
                                const embed_sweep_options *opts, embed_sweep_options *o, embed__sweep *s) {
   EMBED__NOT_NULL(ctx, h);
   EMBED__TRY(embed__options(ctx, "embed_sweep_options", opts, EMBED_SWEEP_PROCESSED, o, sizeof *o));
   if (o->nan < EMBED_NAN_MAX || o->nan > EMBED_NAN_IGNORE) return embed__fail(ctx, EMBED_E_OPTION, -1, "%d is no embed_nan_policy", o->nan);
-  if (o->activation != EMBED_F32)
-    return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "rounded activations (dtype %d) are not in this version: 0 is exact", o->activation);
   memset(s, 0, sizeof *s);
+  EMBED__TRY(choose_activation(ctx, o->activation, &s->activation));
+  if (h->prepared.block && !embed__is_fresh(&h->prepared, h->table))
+    return embed__fail(ctx, EMBED_E_STALE, -1, "the table has changed since this head was prepared: embed_head_refresh makes it anew");
   EMBED__TRY(embed__check_buffer(ctx, "hidden", hidden, hidden_dtype, n, h->table->dim, ld_hidden, &s->ldx));
   s->table = h->table;
+  s->prepared = h->prepared.block ? &h->prepared : NULL;
   s->x = hidden;
   s->x_dtype = hidden_dtype;
   s->n = n;

@@ -5,28 +5,30 @@
 
 #include <embed/head.h>
 
-#include "sweep/sweep.h"
+#include "sweep/prepared.h"
 
 struct embed_head {
   embed__refcount references;
   const embed_table *table; /* retained */
   float *bias;              /* [vocab] copied, or NULL */
   float scale, softcap;     /* softcap 0 = off */
-  uint32_t flags;           /* EMBED_HEAD_BLAS */
+  uint32_t flags;           /* EMBED_HEAD_BLAS, PREPARE */
+  embed__prepared prepared; /* block NULL: the table is swept in place */
   embed_allocator memory;
 };
 
-/* o is copied and checked; retains t, copies bias [vocab]. */
+/* o is copied and checked; retains t, copies bias [vocab], prepares. */
 embed_status embed__head_new(embed_context *ctx, const embed_table *t, const float *bias, const embed_head_options *o, embed_head **out);
 
 /* logit = softcap(scale * (product + bias)), in place for some columns of some rows. */
 void embed__finish_logits(const embed_head *h, float *z, int64_t ldz, int64_t rows, int64_t column, int64_t columns);
 
-/* What a call on a head checks before it sweeps: handles are there, hidden is a float buffer [n, dim], options known.
- * Fills the given part of s. */
+/* What a call on a head checks before it sweeps: handles are there, the prepared form is not stale, hidden is a float
+ * buffer [n, dim], options known. Fills the given part of s. */
 embed_status embed__head_sweep(embed_context *ctx, const embed_head *h, const void *hidden, embed_dtype hidden_dtype, int64_t n, int64_t ld_hidden,
                                const embed_sweep_options *opts, embed_sweep_options *o, embed__sweep *s);
 
+embed_status embed__nan_error(embed_context *ctx, int64_t row);
 /* The NaN policy on some columns of a finished row: IGNORE turns NaN into -inf; ERROR answers true for a row with one. */
 bool embed__apply_nan_policy(embed_nan_policy policy, float *z, int64_t n);
 

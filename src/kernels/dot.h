@@ -12,18 +12,26 @@
 #ifndef EMBED__DOT_H
 #define EMBED__DOT_H
 
+#include "core/dtype.h"
 #include "kernels/row.h"
 
 typedef void embed__dot_tile(const void *rows, int64_t row_bytes, int64_t count, const float *x, int64_t ldx, int64_t n, int64_t dim, float *z, int64_t ldz);
 
+/* The same on quantised rows: the bits of the codec's decoded floats under this level's tile of F32, where the number of
+ * a weight is finite. The last group of a row is there whole. */
+typedef void embed__dot_blocks(const void *rows, int64_t row_bytes, int64_t count, const float *x, int64_t ldx, int64_t n, int64_t dim, int32_t group, float *z,
+                               int64_t ldz);
+
 typedef struct embed__dot_kernels {
   embed__dot_tile *tile[EMBED__STORED_COUNT];
-  int vector_bits; /* of the vectors that they multiply with: what a planner compares with another library's */
+  embed__dot_blocks *blocks[EMBED__FORM_COUNT]; /* NULL: this level has none, rows are decoded first */
+  int vector_bits;                              /* of the vectors that they multiply with: what a planner compares with another library's */
 } embed__dot_kernels;
 
 void embed__dot_scalar(embed__dot_kernels *k);
 void embed__dot_avx2(embed__dot_kernels *k);
 void embed__dot_avx512(embed__dot_kernels *k);
 void embed__dot_neon(embed__dot_kernels *k);
+void embed__dot_blocks_avx512(embed__dot_kernels *k);
 
 #endif

@@ -3,6 +3,8 @@
 #define EMBED__KERNELS_H
 
 #include "kernels/dot.h"
+#include "kernels/gather.h"
+#include "kernels/panel.h"
 #include "kernels/reduce.h"
 #include "kernels/row.h"
 
@@ -11,6 +13,8 @@ typedef struct embed__kernels {
   embed__row_kernels row;
   embed__dot_kernels dot;
   embed__reduce_kernels reduce;
+  embed__gather_kernels gather;
+  embed__panel_kernels panel;
 } embed__kernels;
 
 int embed__level_count(void);             /* of this architecture */

@@ -9,9 +9,8 @@
 #include "roles/roles.h"
 
 static embed_status check_options(embed_context *ctx, const embed_head_options *given, embed_head_options *o) {
-  const uint32_t later = EMBED_HEAD_PREPARE | EMBED_HEAD_SKETCH, both = EMBED_HEAD_REQUIRE_TIED | EMBED_HEAD_REQUIRE_UNTIED;
-  EMBED__TRY(embed__options(ctx, "embed_head_options", given, EMBED_HEAD_BLAS | EMBED_HEAD_RAW | later | both, o, sizeof *o));
-  if (o->flags & later) return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "prepared and sketched heads are not in this version");
+  const uint32_t forms = EMBED_HEAD_BLAS | EMBED_HEAD_PREPARE | EMBED_HEAD_SKETCH, both = EMBED_HEAD_REQUIRE_TIED | EMBED_HEAD_REQUIRE_UNTIED;
+  EMBED__TRY(embed__options(ctx, "embed_head_options", given, forms | EMBED_HEAD_RAW | both, o, sizeof *o));
   if ((o->flags & both) == both) return embed__fail(ctx, EMBED_E_OPTION, -1, "EMBED_HEAD_REQUIRE_TIED and REQUIRE_UNTIED exclude each other");
   return EMBED_OK;
 }
@@ -84,7 +83,7 @@ static embed_status file_head(embed_context *ctx, const embed_file *f, const emb
     if (o->logit_scale == 0) o->logit_scale = file.logit_scale;
     if (o->logit_softcap == 0) o->logit_softcap = file.logit_softcap;
   }
-  o->flags &= EMBED_HEAD_BLAS;
+  o->flags &= EMBED_HEAD_BLAS | EMBED_HEAD_PREPARE | EMBED_HEAD_SKETCH;
   if (head != f->roles[EMBED_ROLE_TOKEN]) table = NULL; /* untied: the caller's table is the other end */
   if (!table) EMBED__TRY(embed__file_table(ctx, f, head, &opened));
   if (!table) table = opened;

@@ -7,16 +7,22 @@
 
 enum { DECODED_ROWS = 32 }; /* stay in L2 beside the hidden vectors */
 
+int64_t embed__decoded_rows(const embed_table *t) { return t->codec->stored < 0 ? DECODED_ROWS : 0; }
+
 int64_t embed__decoded_floats(const embed_table *t) {
-  int64_t floats = 0;
-  if (t->codec->stored < 0) (void)embed__mul(DECODED_ROWS, t->dim, &floats); /* -1 where that does not fit */
+  int64_t floats;
+  (void)embed__mul(embed__decoded_rows(t), t->dim, &floats); /* -1 where that does not fit */
   return floats;
 }
 
 void embed__product(const embed__kernels *k, const embed_table *t, int64_t first, int64_t count, const float *x, int64_t ldx, int64_t n, float *decoded,
                     float *z, int64_t ldz) {
   if (t->codec->stored >= 0) {
-    k->dot.tile[t->codec->stored](embed__row(t, first), t->row_bytes, count, x, ldx, n, t->dim, z, ldz);
+    const unsigned char *rows;
+    for (int64_t done = 0, together, stride; done < count; done += together) {
+      together = embed__rows_together(t, first + done, count - done, &rows, &stride);
+      k->dot.tile[t->codec->stored](rows, stride, together, x, ldx, n, t->dim, z + done, ldz);
+    }
     return;
   }
   for (int64_t done = 0; done < count; done += DECODED_ROWS) {

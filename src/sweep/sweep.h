@@ -25,11 +25,22 @@ typedef struct embed__tile {
   int32_t slot; /* no two tiles of one slot are taken at once; below the sweep's slots */
 } embed__tile;
 
+/* How products are made; plan.c says when. */
+typedef enum embed__way {
+  EMBED__IN_PLACE, /* on rows as they are stored, by a multiplier (kernels/panel.h) or dot.h's tiles; rows that neither
+                    * reads are decoded, 32 at a time */
+  EMBED__PACKED,   /* on panels that each worker makes of some rows at a time */
+  EMBED__PREPARED, /* on the head's own panels */
+  EMBED__BY_BLAS
+} embed__way;
+
 typedef struct embed__sweep {
   /* Given. */
   const embed_table *table;
-  const unsigned char *x; /* hidden [n, dim] */
+  const struct embed__prepared *prepared; /* of the table, or NULL */
+  const unsigned char *x;                 /* hidden [n, dim] */
   embed_dtype x_dtype;
+  embed__activation activation;
   int64_t n, ldx;
   float *out; /* [n, vocab] where the products are wanted; NULL = tiles in scratch */
   int64_t ldout;
@@ -37,13 +48,24 @@ typedef struct embed__sweep {
   int64_t state_bytes;                                  /* that the reducer keeps per hidden row and slot: bounds chunk */
   void (*take)(void *reducer, const embed__tile *tile); /* may be NULL with out */
   void *reducer;
-  /* Planned by embed__sweep_begin, from n, vocab, dim and the context's flags. */
-  int64_t chunk; /* hidden rows swept at once */
+  /* Planned by embed__sweep_begin, from n, vocab, dim, dtype and the context's level and flags. */
+  embed__way way;
+  const embed__multiplier *multiplier; /* NULL: dot.h's tiles, or OpenBLAS */
+  bool round;                          /* hidden rows are rounded to the activation before they are multiplied */
+  int64_t chunk;                       /* hidden rows swept at once */
+  int64_t part, task;                  /* of them packed together, a tile's */
+  int64_t panels;                      /* that a worker makes at once: EMBED__PACKED */
+  int form;                            /* embed__panel_form of panels */
   int32_t slots;
-  bool blas, direct; /* through OpenBLAS; on the table's own floats, not a decoded copy */
-  float *hidden;     /* [chunk, dim], when x is not F32 */
-  float *tiles;      /* per worker, or of one call of OpenBLAS, when out is NULL */
-  float *decoded;    /* rows made floats, per worker or for one call of OpenBLAS */
+  bool direct;            /* the table's own floats are what is multiplied: not a decoded copy */
+  float *hidden;          /* [chunk, dim], when x is not F32, or rounded */
+  unsigned char *packed;  /* hidden rows as the multiplier has them, part by part */
+  unsigned char *made;    /* panels, per worker */
+  float *tiles;           /* per worker, or of one call of OpenBLAS, when out is NULL */
+  float *decoded;         /* rows made floats, per worker or for one call of OpenBLAS */
+  int64_t part_bytes;     /* of packed */
+  int64_t panel_bytes;    /* of a panel made or prepared */
+  int64_t decoded_floats; /* per worker */
 } embed__sweep;
 
 /* Plans and takes scratch. E_UNSUPPORTED: force_blas without OpenBLAS or in a reproducible context. */
@@ -52,11 +74,17 @@ embed_status embed__sweep_begin(embed_context *ctx, embed__sweep *s);
  * when it returns, all its tiles have been taken. */
 embed_status embed__sweep_chunk(embed_context *ctx, embed__sweep *s, int64_t first);
 
+/* The form of panel that holds a table's rows, -1 = none: such rows are decoded. */
+int embed__form_of(const embed_table *t);
+/* x[j] = x[j] rounded to the activation's dtype. */
+void embed__round_activation(const embed__kernels *k, embed__activation activation, float *x, int64_t dim);
+
 /* z[i * ldz + r] = row (first + r) of the table times x row i, by the library's kernels, for r < count; decoded:
  * room for embed__decoded_floats(t), may be NULL when that is 0. */
 void embed__product(const embed__kernels *k, const embed_table *t, int64_t first, int64_t count, const float *x, int64_t ldx, int64_t n, float *decoded,
                     float *z, int64_t ldz);
 int64_t embed__decoded_floats(const embed_table *t); /* -1: too many to count; scratch then refuses */
+int64_t embed__decoded_rows(const embed_table *t);   /* of them, 0 where rows are multiplied as they are stored */
 
 /* Merges states[0 .. count) into states[0]; merge(a, b): a takes b in. Order: the binary tree over the block numbers. */
 void embed__merge_tree(void *states, int64_t count, size_t state_bytes, void (*merge)(void *a, const void *b));

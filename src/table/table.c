@@ -10,6 +10,7 @@
 #include "core/memory.h"
 #include "core/options.h"
 #include "core/pages.h"
+#include "table/overlay.h"
 
 embed_status embed__table_options(embed_context *ctx, const embed_table_options *given, embed_table_options *o) {
   EMBED__TRY(embed__options(ctx, "embed_table_options", given, EMBED_TABLE_HUGE_PAGES | EMBED_TABLE_READ_ONLY, o, sizeof *o));
@@ -62,6 +63,14 @@ static embed_status new_handle(embed_context *ctx, const embed_table *described,
   if (!*out) return embed__out_of_memory(ctx, (int64_t)sizeof **out);
   memcpy(*out, described, sizeof **out);
   return EMBED_OK;
+}
+
+embed_status embed__table_handle(embed_context *ctx, int64_t rows, int64_t dim, const embed_table_options *o, embed_table **out) {
+  embed_table described;
+  memset(&described, 0, sizeof described);
+  *out = NULL;
+  EMBED__TRY(describe(ctx, rows, dim, o, &described));
+  return new_handle(ctx, &described, out);
 }
 
 embed_status embed__table_new(embed_context *ctx, int64_t rows, int64_t dim, const embed_table_options *o, embed_table **out) {
@@ -144,6 +153,7 @@ void embed__table_release(const embed_table *t) {
   const embed_allocator memory = last->memory;
   if (last->owned_bytes) embed__free(&memory, last->data, (size_t)last->owned_bytes, last->owned_alignment);
   if (last->done) last->done(last->done_arg);
+  embed__overlay_free(last->overlay, &memory);
   embed__free(&memory, last, sizeof *last, EMBED__ALIGNMENT);
 }
 
@@ -167,5 +177,5 @@ void embed_table_changed(embed_table *t) { embed__table_changed(t); }
 
 embed_status embed__check_writable(embed_context *ctx, const embed_table *t) {
   if (t->writable) return EMBED_OK;
-  return embed__fail(ctx, EMBED_E_READ_ONLY, -1, "the table is read-only: it is a view of memory or of a mapped file");
+  return embed__fail(ctx, EMBED_E_READ_ONLY, -1, "the table is read-only: it is a view of memory or of a mapped file, or an overlay");
 }

@@ -11,13 +11,16 @@
 #include "core/context.h"
 #include "core/refcount.h"
 
+typedef struct embed__overlay embed__overlay; /* overlay.h */
+
 struct embed_table {
   embed__refcount references;
   bool writable;
   bool vector;         /* its one row was a tensor of one extent: writers that know the difference keep it */
-  unsigned char *data; /* row 0 */
-  int64_t rows;        /* stored */
-  int64_t vocab;       /* valid ids, <= rows */
+  unsigned char *data;     /* row 0; NULL with an overlay */
+  embed__overlay *overlay; /* NULL: the rows lie row_bytes apart from data on; else in the tables of the overlay */
+  int64_t rows;            /* stored */
+  int64_t vocab;           /* valid ids, <= rows */
   int64_t dim;
   int64_t row_bytes;    /* distance between rows */
   int64_t packed_bytes; /* of a row's own bytes; what follows them is never read or written */
@@ -32,11 +35,17 @@ struct embed_table {
   void *done_arg;
 };
 
-static inline const unsigned char *embed__row(const embed_table *t, int64_t row) { return t->data + row * t->row_bytes; }
+const unsigned char *embed__overlaid_row(const embed_table *t, int64_t row);
+static inline const unsigned char *embed__row(const embed_table *t, int64_t row) {
+  return t->overlay ? embed__overlaid_row(t, row) : t->data + row * t->row_bytes;
+}
+/* How many of rows [first, first + most) lie together, at least 1: *rows is the first, *stride bytes from one to the next.
+ * Whoever reads more than one row from a pointer asks here. */
+int64_t embed__rows_together(const embed_table *t, int64_t first, int64_t most, const unsigned char **rows, int64_t *stride);
 
-/* Whether the rows are floats at float addresses: what C and OpenBLAS may read as float. */
+/* Whether the rows are one block of floats at float addresses: what C and OpenBLAS may read as float. */
 static inline bool embed__floats_in_place(const embed_table *t) {
-  return t->dtype == EMBED_F32 && ((uintptr_t)t->data | (uintptr_t)t->row_bytes) % sizeof(float) == 0;
+  return !t->overlay && t->dtype == EMBED_F32 && ((uintptr_t)t->data | (uintptr_t)t->row_bytes) % sizeof(float) == 0;
 }
 
 /* out[j] = decoded value * scale */
@@ -48,6 +57,8 @@ static inline void embed__decode(const embed_context *ctx, const embed_table *t,
 embed_table *embed__table_retain(const embed_table *t);
 void embed__table_release(const embed_table *t);
 void embed__table_changed(embed_table *t);
+/* A handle of a shape and layout, proved; its data or overlay is still to be set. */
+embed_status embed__table_handle(embed_context *ctx, int64_t rows, int64_t dim, const embed_table_options *o, embed_table **out);
 /* An owned table whose rows are not written yet. For convert and the readers. */
 embed_status embed__table_new(embed_context *ctx, int64_t rows, int64_t dim, const embed_table_options *o, embed_table **out);
 /* embed_table_view's work; o->size is set. For tables in mapped files. */

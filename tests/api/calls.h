@@ -11,7 +11,7 @@ enum { WORLD_ROWS = 6, WORLD_DIM = 32, WORLD_N = 3 };
 typedef struct world {
   embed_context *ctx;
   embed_table *table;
-  embed_head *head;
+  embed_head *head, *prepared;
   embed_file *file;
   char path[4096];
   int32_t ids[WORLD_N];
@@ -61,6 +61,11 @@ static inline embed_status use_table_view(embed_context *ctx, const world *w, co
 static inline embed_status use_table_convert(embed_context *ctx, const world *w, const void *options, outcome *o) {
   MAKES(o, embed_table, embed_table_convert(ctx, w->table, options, &handle));
 }
+static inline embed_status use_table_overlay(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  const int64_t ids[WORLD_N] = {WORLD_ROWS, 2, WORLD_ROWS + 1};
+  (void)options;
+  MAKES(o, embed_table, embed_table_overlay(ctx, w->table, ids, WORLD_N, w->table, 0, &handle));
+}
 /* Written tables are views of the outcome: a failed call must leave it alone. */
 static inline embed_status use_table_init(embed_context *ctx, const world *w, const void *options, outcome *o) {
   embed_table *t = NULL;
@@ -105,6 +110,21 @@ static inline embed_status use_norm_rows(embed_context *ctx, const world *w, con
 }
 static inline embed_status use_head_create(embed_context *ctx, const world *w, const void *options, outcome *o) {
   MAKES(o, embed_head, embed_head_create(ctx, w->table, w->vectors, options, &handle));
+}
+static inline embed_status use_prepared_head(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  const embed_head_options prepare = {.size = sizeof prepare, .flags = EMBED_HEAD_PREPARE};
+  (void)options;
+  MAKES(o, embed_head, embed_head_create(ctx, w->table, w->vectors, &prepare, &handle));
+}
+static inline embed_status use_head_refresh(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  (void)options, (void)o;
+  return embed_head_refresh(ctx, w->prepared);
+}
+static inline embed_status use_prepared_logits(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  return embed_logits(ctx, w->prepared, w->vectors, EMBED_F32, WORLD_N, 0, (float *)(void *)o->out, 0, options);
+}
+static inline embed_status use_prepared_logits_at(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  return embed_logits_at(ctx, w->prepared, w->vectors, EMBED_F32, WORLD_N, 0, w->ids, WORLD_N, (float *)(void *)o->out, 0, options);
 }
 static inline embed_status use_logits(embed_context *ctx, const world *w, const void *options, outcome *o) {
   return embed_logits(ctx, w->head, w->vectors, EMBED_F32, WORLD_N, 0, (float *)(void *)o->out, 0, options);
@@ -212,6 +232,7 @@ static const call calls[] = {
     {"table_borrow", use_table_borrow, sizeof(embed_table_options), 0},
     {"table_view", use_table_view, sizeof(embed_table_options), 0},
     {"table_convert", use_table_convert, sizeof(embed_table_options), 0},
+    {"table_overlay", use_table_overlay, 0, 0},
     {"table_init", use_table_init, sizeof(embed_init_options), 0},
     {"table_set_rows", use_table_set_rows, sizeof(embed_rows_options), 0},
     {"table_get_rows", use_table_get_rows, 0, 0},
@@ -224,6 +245,10 @@ static const call calls[] = {
     {"norm_rows", use_norm_rows, sizeof(embed_norm_options), 0},
     {"head_create", use_head_create, sizeof(embed_head_options), 0},
     {"head_describe", use_head_describe, 0, sizeof(embed_head_info)},
+    {"prepared_head", use_prepared_head, 0, 0},
+    {"head_refresh", use_head_refresh, 0, 0},
+    {"prepared_logits", use_prepared_logits, sizeof(embed_sweep_options), 0},
+    {"prepared_logits_at", use_prepared_logits_at, sizeof(embed_sweep_options), 0},
     {"logits", use_logits, sizeof(embed_sweep_options), 0},
     {"logits_at", use_logits_at, sizeof(embed_sweep_options), 0},
     {"topk", use_topk, sizeof(embed_sweep_options), 0},
@@ -282,6 +307,8 @@ static inline void world_new(world *w) {
   OK(embed_table_init(w->ctx, floats, &normal));
   OK(embed_table_convert(w->ctx, floats, &bf16, &w->table));
   OK(embed_head_create(w->ctx, w->table, NULL, NULL, &w->head));
+  const embed_head_options prepare = {.size = sizeof prepare, .flags = EMBED_HEAD_PREPARE};
+  OK(embed_head_create(w->ctx, w->table, NULL, &prepare, &w->prepared));
   snprintf(w->path, sizeof w->path, "%s/calls-%ld.bin", TEST_BINARY_DIR, (long)getpid());
   FILE *f = fopen(w->path, "wb"); /* word2vec's binary form */
   assert_non_null(f);
@@ -299,6 +326,7 @@ static inline void world_new(world *w) {
 static inline void world_free(world *w) {
   embed_file_release(w->file);
   embed_head_release(w->head);
+  embed_head_release(w->prepared);
   embed_table_release(w->table);
   embed_context_release(w->ctx);
   unlink(w->path);

@@ -698,8 +698,8 @@ static void bad_calls_name_what_is_wrong_and_write_nothing(void **state) {
   assert_non_null(strstr(embed_error_text(ctx), "3"));
   assert_int_equal(embed_topk(ctx, h, x, EMBED_F32, 1, 0, -1, ids, z, NULL, NULL, NULL), EMBED_E_ARGUMENT);
   assert_int_equal(embed_topk(ctx, h, x, EMBED_F32, 1, 0, 2, NULL, z, NULL, NULL, NULL), EMBED_E_ARGUMENT);
-  embed_sweep_options o = {.size = sizeof o, .activation = EMBED_BF16};
-  assert_int_equal(embed_logits(ctx, h, x, EMBED_F32, 1, 0, z, 0, &o), EMBED_E_UNSUPPORTED);
+  embed_sweep_options o = {.size = sizeof o, .activation = EMBED_F16};
+  assert_int_equal(embed_logits(ctx, h, x, EMBED_F32, 1, 0, z, 0, &o), EMBED_E_OPTION);
   o = (embed_sweep_options){.size = sizeof o, .nan = 7};
   assert_int_equal(embed_logits(ctx, h, x, EMBED_F32, 1, 0, z, 0, &o), EMBED_E_OPTION);
   assert_true(test_all_bytes(z, sizeof z, 0xA5));
@@ -709,8 +709,8 @@ static void bad_calls_name_what_is_wrong_and_write_nothing(void **state) {
   assert_int_equal(embed_topk(ctx, h, (void *)1, EMBED_F32, 0, 0, 5, (int32_t *)1, (float *)1, NULL, NULL, NULL), EMBED_OK);
   assert_string_equal(embed_error_text(ctx), "");
   embed_head_options ho = {.size = sizeof ho};
-  const uint32_t refused[] = {EMBED_HEAD_PREPARE, EMBED_HEAD_SKETCH, EMBED_HEAD_RAW, EMBED_HEAD_REQUIRE_TIED, 1u << 30};
-  const embed_status status[] = {EMBED_E_UNSUPPORTED, EMBED_E_UNSUPPORTED, EMBED_E_OPTION, EMBED_E_OPTION, EMBED_E_OPTION};
+  const uint32_t refused[] = {EMBED_HEAD_PREPARE | EMBED_HEAD_BLAS, EMBED_HEAD_SKETCH, EMBED_HEAD_RAW, EMBED_HEAD_REQUIRE_TIED, 1u << 30};
+  const embed_status status[] = {EMBED_E_OPTION, EMBED_E_UNSUPPORTED, EMBED_E_OPTION, EMBED_E_OPTION, EMBED_E_OPTION};
   for (int i = 0; i < 5; ++i) {
     embed_head *none = (embed_head *)8;
     ho.flags = refused[i];

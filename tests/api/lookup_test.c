@@ -150,6 +150,44 @@ static void large_outputs_hold_every_row(void **state) {
   embed_context_release(scalar);
 }
 
+/* Whole lines, whole lines from the middle of one on, rows apart, ragged rows apart; among them zero rows. */
+static void large_outputs_of_every_layout_hold_every_row(void **state) {
+  (void)state;
+  enum { N = 11301, DIM = 768, VOCAB = 97, PADDING = 13 };
+  static const struct layout { int64_t offset, gap; /* bytes before the first row, elements between rows */ } layouts[] = {{0, 0}, {16, 0}, {0, 32}, {4, 5}};
+  const embed_dtype stored[] = {EMBED_F32, EMBED_F16, EMBED_Q4_K};
+  embed_context *seven = context_with(NULL, 7), *avx2 = context_with("avx2", 2);
+  int32_t *ids = malloc(N * sizeof *ids);
+  uint64_t seed = 5;
+  for (int64_t i = 0; i < N; ++i) ids[i] = (int32_t)(test_random(&seed) % (VOCAB + 2)) - 1; /* -1 and VOCAB are outside */
+  const embed_lookup_options o = {.size = sizeof o, .flags = EMBED_LOOKUP_PADDING, .padding_id = PADDING, .oov = EMBED_OOV_ZERO};
+  for (int d = 0; d < COUNT(stored); ++d) {
+    test_table made = table_new(ctx, stored[d], VOCAB, DIM, 3, 12);
+    for (int f = 0; f < COUNT(float_dtypes); ++f)
+      for (int l = 0; l < COUNT(layouts); ++l) {
+        const int64_t size = size_of(float_dtypes[f]), ld = DIM + layouts[l].gap, step = ld * size;
+        const size_t bytes = (size_t)(layouts[l].offset + (N - 1) * step + DIM * size);
+        guarded out = guarded_new((bytes + 63) / 64 * 64, 1);
+        unsigned char *at = out.at + layouts[l].offset;
+        memset(out.at, 0xA5, bytes);
+        OK(embed_lookup(avx2 && l % 2 ? avx2 : seven, made.t, ids, N, at, float_dtypes[f], layouts[l].gap ? ld : 0, &o));
+        for (int64_t i = 0; i < N; ++i) {
+          bool zero = ids[i] < 0 || ids[i] == VOCAB || ids[i] == PADDING;
+          if (zero) assert_true(test_all_bytes(at + i * step, (size_t)(DIM * size), 0));
+          for (int64_t j = 0; !zero && j < DIM; j += 1 + (i % 7) * 13)
+            assert_value(at, float_dtypes[f], i * ld + j, rounded_to(float_dtypes[f], made.decoded[ids[i] * DIM + j]));
+          if (i + 1 < N) assert_true(test_all_bytes(at + i * step + DIM * size, (size_t)(layouts[l].gap * size), 0xA5));
+        }
+        assert_true(test_all_bytes(out.at, (size_t)layouts[l].offset, 0xA5));
+        guarded_free(out);
+      }
+    table_free(made);
+  }
+  free(ids);
+  embed_context_release(seven);
+  embed_context_release(avx2);
+}
+
 static void tables_at_any_address_are_read(void **state) {
   (void)state;
   const int32_t ids[] = {4, 0, 2};
@@ -569,6 +607,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(a_row_is_its_stored_bits_and_no_other_row_reaches_it),
       cmocka_unit_test(every_dtype_gives_the_same_bits_at_every_level_and_thread_count),
       cmocka_unit_test(large_outputs_hold_every_row),
+      cmocka_unit_test(large_outputs_of_every_layout_hold_every_row),
       cmocka_unit_test(tables_at_any_address_are_read),
       cmocka_unit_test(a_long_row_is_clipped_to_max_norm),
       cmocka_unit_test(gemma_rounds_the_scale_and_the_product),

@@ -83,6 +83,7 @@ static void making_into_nothing_is_refused(void **state) {
   REFUSED(embed_table_borrow(c, w.vectors, 1, 1, NULL, NULL, NULL, NULL));
   REFUSED(embed_table_view(c, w.vectors, 1, 1, NULL, NULL, NULL, NULL));
   REFUSED(embed_table_convert(c, w.table, NULL, NULL));
+  REFUSED(embed_table_overlay(c, w.table, NULL, 0, w.table, 0, NULL));
   REFUSED(embed_head_create(c, w.table, NULL, NULL, NULL));
   REFUSED(embed_file_open(c, w.path, NULL, NULL));
   REFUSED(embed_file_table(c, w.file, -1, NULL));
@@ -106,6 +107,8 @@ static void a_missing_handle_is_refused_and_named(void **state) {
   REFUSED(embed_table_convert(c, NULL, NULL, &t));
   assert_null(t);
   assert_says(c, "NULL");
+  REFUSED(embed_table_overlay(c, NULL, NULL, 0, w.table, 0, &t));
+  REFUSED(embed_table_overlay(c, w.table, NULL, 0, NULL, 0, &t));
   REFUSED(embed_table_init(c, NULL, NULL));
   REFUSED(embed_table_get_rows(c, NULL, w.ids64, 1, out, EMBED_F32, 0));
   REFUSED(embed_table_set_rows(c, NULL, w.ids64, 1, out, EMBED_F32, 0, NULL));
@@ -116,6 +119,7 @@ static void a_missing_handle_is_refused_and_named(void **state) {
   REFUSED(embed_mix(c, NULL, w.vectors, 1, 0, out, 0, NULL));
   REFUSED(embed_head_create(c, NULL, NULL, NULL, &h));
   assert_null(h);
+  REFUSED(embed_head_refresh(c, NULL));
   REFUSED(embed_head_describe(c, NULL, &head_info));
   REFUSED(embed_head_describe(c, w.head, NULL));
   REFUSED(embed_logits(c, NULL, w.vectors, EMBED_F32, 1, 0, out, 0, NULL));

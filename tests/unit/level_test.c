@@ -36,17 +36,25 @@ static void the_best_level_needs_all_below_it(void **state) {
   assert_int_equal(embed__cpu(), embed__cpu());
 }
 
+/* Nothing but function pointers from byte `first` to byte `end`. */
+static void all_there(const embed__kernels *k, size_t first, size_t end, int level) {
+  for (size_t at = first; at < end; at += sizeof(void *)) {
+    void *pointer;
+    memcpy(&pointer, (const char *)k + at, sizeof pointer);
+    if (!pointer) fail_msg("level %s lacks the kernel at byte %d", embed__level_name(level), (int)at);
+  }
+}
+
 static void every_level_has_every_kernel(void **state) {
   (void)state;
   for (int level = 0; level <= embed__level_best(embed__cpu()); ++level) { /* even filling a level in takes its instructions */
     embed__kernels k;
     memset(&k, 0, sizeof k);
     embed__level_fill(level, &k);
-    for (size_t i = 0; i < sizeof k / sizeof(void *); ++i) { /* nothing but function pointers */
-      void *pointer;
-      memcpy(&pointer, (const char *)&k + i * sizeof pointer, sizeof pointer);
-      if (!pointer) fail_msg("level %s lacks kernel %d", embed__level_name(level), (int)i);
-    }
+    /* dot's products of quantised rows and the families from gather on have holes where a caller does without. */
+    all_there(&k, offsetof(embed__kernels, row), offsetof(embed__kernels, dot), level);
+    all_there(&k, offsetof(embed__kernels, dot.tile), offsetof(embed__kernels, dot.blocks), level);
+    all_there(&k, offsetof(embed__kernels, reduce), offsetof(embed__kernels, gather), level);
   }
 }
 

@@ -516,6 +516,7 @@ extern "C" {
     pub fn embed_nearest(ctx: *mut embed_context, t: *const embed_table, queries: *const f32, n: i64, ld_queries: i64, k: i32, exclude: *const i32, excluded: i64, ids: *mut i32, scores: *mut f32, count: *mut i32, opts: *const embed_nearest_options) -> embed_status;
     pub fn embed_analogy(ctx: *mut embed_context, t: *const embed_table, abc: *const i32, n: i64, k: i32, ids: *mut i32, scores: *mut f32, count: *mut i32, opts: *const embed_nearest_options) -> embed_status;
     pub fn embed_head_create(ctx: *mut embed_context, t: *const embed_table, bias: *const f32, opts: *const embed_head_options, out: *mut *mut embed_head) -> embed_status;
+    pub fn embed_head_refresh(ctx: *mut embed_context, h: *mut embed_head) -> embed_status;
     pub fn embed_head_retain(h: *const embed_head) -> *mut embed_head;
     pub fn embed_head_release(h: *const embed_head);
     pub fn embed_head_table(h: *const embed_head) -> *const embed_table;
@@ -561,6 +562,7 @@ extern "C" {
     pub fn embed_table_borrow(ctx: *mut embed_context, data: *mut c_void, rows: i64, dim: i64, opts: *const embed_table_options, done: Option<unsafe extern "C" fn(arg: *mut c_void)>, arg: *mut c_void, out: *mut *mut embed_table) -> embed_status;
     pub fn embed_table_view(ctx: *mut embed_context, data: *const c_void, rows: i64, dim: i64, opts: *const embed_table_options, done: Option<unsafe extern "C" fn(arg: *mut c_void)>, arg: *mut c_void, out: *mut *mut embed_table) -> embed_status;
     pub fn embed_table_convert(ctx: *mut embed_context, t: *const embed_table, opts: *const embed_table_options, out: *mut *mut embed_table) -> embed_status;
+    pub fn embed_table_overlay(ctx: *mut embed_context, base: *const embed_table, ids: *const i64, n: i64, rows: *const embed_table, vocab: i64, out: *mut *mut embed_table) -> embed_status;
     pub fn embed_table_init(ctx: *mut embed_context, t: *mut embed_table, opts: *const embed_init_options) -> embed_status;
     pub fn embed_table_get_rows(ctx: *mut embed_context, t: *const embed_table, ids: *const i64, n: i64, out: *mut c_void, out_dtype: embed_dtype, ld_out: i64) -> embed_status;
     pub fn embed_table_set_rows(ctx: *mut embed_context, t: *mut embed_table, ids: *const i64, n: i64, src: *const c_void, src_dtype: embed_dtype, ld_src: i64, opts: *const embed_rows_options) -> embed_status;

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A sweep by the library's own kernels: a task is a block of table rows and some hidden rows. Tasks of one block follow
+ * each other, so that its rows are read from memory once. */
+#include "core/checked.h"
+#include "core/error.h"
+#include "sweep/chunk.h"
+#include "sweep/prepared.h"
+#include "thread/run.h"
+
+typedef struct own_job {
+  const embed__chunk *chunk;
+  int64_t tasks_per_block;
+} own_job;
+
+/* Hidden rows [first, first + rows) of the chunk, packed: first begins a part. */
+static const unsigned char *packed_part(const embed__sweep *s, int64_t first) { return s->packed + first / s->part * s->part_bytes; }
+
+static void pack_part(void *arg, int64_t task, int32_t worker) {
+  const embed__chunk *c = arg;
+  const embed__sweep *s = c->s;
+  int64_t first = task * s->part;
+  (void)worker;
+  s->multiplier->pack_x(c->x + first * c->ldx, c->ldx, embed__min(s->part, c->rows - first), s->table->dim, s->table->group, s->packed + task * s->part_bytes);
+}
+
+/* z += nothing: products of `count` rows or panels, that begin at `rows`, with all hidden rows of the tile. */
+static void multiply_parts(const embed__sweep *s, const void *rows, int64_t stride, int64_t count, const embed__tile *tile, float *z) {
+  for (int64_t done = 0; done < tile->rows; done += s->part) {
+    int64_t n = embed__min(s->part, tile->rows - done);
+    s->multiplier->multiply(rows, stride, count, packed_part(s, tile->first + done), n, s->table->dim, s->table->group, z + done * tile->ldz, tile->ldz);
+  }
+}
+
+/* A panel of some rows as they are stored, or of rows decoded first. */
+static void make_panel(const embed__chunk *c, int64_t row, int64_t count, float *decoded, unsigned char *panel) {
+  const embed__sweep *s = c->s;
+  const embed_table *t = s->table;
+  const void *rows = embed__row(t, row);
+  int64_t row_bytes = t->row_bytes;
+  if (s->decoded_floats) {
+    for (int64_t r = 0; r < count; ++r) t->codec->decode(c->kernels, embed__row(t, row + r), decoded + r * t->dim, t->dim, t->group, 1.0f);
+    rows = decoded;
+    row_bytes = t->dim * (int64_t)sizeof(float);
+  }
+  c->kernels->panel.pack[s->form](rows, row_bytes, count, t->dim, t->group, panel, false);
+}
+
+static void on_made_panels(const embed__chunk *c, const embed__tile *tile, int32_t worker) {
+  const embed__sweep *s = c->s;
+  unsigned char *made = s->made + worker * s->panels * s->panel_bytes;
+  float *decoded = s->decoded ? s->decoded + worker * s->decoded_floats : NULL;
+  for (int64_t done = 0; done < tile->columns; done += s->panels * EMBED__PANEL_ROWS) {
+    int64_t count = embed__min(s->panels * EMBED__PANEL_ROWS, tile->columns - done);
+    for (int64_t r = 0; r < count; r += EMBED__PANEL_ROWS)
+      make_panel(c, tile->column + done + r, embed__min(EMBED__PANEL_ROWS, count - r), decoded, made + r / EMBED__PANEL_ROWS * s->panel_bytes);
+    multiply_parts(s, made, s->panel_bytes, count, tile, tile->z + done);
+  }
+}
+
+static void own_task(void *arg, int64_t task, int32_t worker) {
+  const own_job *job = arg;
+  const embed__chunk *c = job->chunk;
+  const embed__sweep *s = c->s;
+  const embed_table *t = s->table;
+  int64_t first = task % job->tasks_per_block * s->task, column = task / job->tasks_per_block * EMBED__BLOCK;
+  embed__tile tile = {.first = first, .rows = embed__min(s->task, c->rows - first), .column = column, .slot = worker};
+  tile.columns = embed__min(EMBED__BLOCK, t->vocab - column);
+  tile.ldz = c->out ? s->ldout : EMBED__BLOCK;
+  tile.z = c->out ? c->out + first * s->ldout + column : s->tiles + (int64_t)worker * s->task * EMBED__BLOCK;
+  if (s->way == EMBED__PACKED) {
+    on_made_panels(c, &tile, worker);
+  } else if (s->way == EMBED__PREPARED) {
+    multiply_parts(s, embed__panels(s->prepared) + column / EMBED__PANEL_ROWS * s->panel_bytes, s->panel_bytes, tile.columns, &tile, tile.z);
+  } else if (s->multiplier) {
+    multiply_parts(s, embed__row(t, column), t->row_bytes, tile.columns, &tile, tile.z);
+  } else {
+    float *decoded = s->decoded ? s->decoded + worker * s->decoded_floats : NULL;
+    embed__product(c->kernels, t, column, tile.columns, c->x + first * c->ldx, c->ldx, tile.rows, decoded, tile.z, tile.ldz);
+  }
+  if (s->take) s->take(s->reducer, &tile);
+}
+
+embed_status embed__own_chunk(embed_context *ctx, const embed__chunk *chunk) {
+  const embed__sweep *s = chunk->s;
+  own_job job = {chunk, embed__ceil_div(chunk->rows, s->task)};
+  if (s->multiplier) EMBED__TRY(embed__run(ctx, embed__ceil_div(chunk->rows, s->part), pack_part, (void *)(uintptr_t)chunk));
+  int64_t most = embed__ceil_div(s->chunk, s->task) * chunk->blocks; /* of a whole chunk */
+  return embed__run_long(ctx, job.tasks_per_block * chunk->blocks, own_task, &job, chunk->done * most, chunk->chunks * most);
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The planner: which way a sweep goes, and how it is cut. All choices stand here, with what was measured. */
+#include "core/checked.h"
+#include "core/cpu.h"
+#include "core/error.h"
+#include "sweep/chunk.h"
+#include "sweep/gemm_blas.h"
+#include "sweep/prepared.h"
+#include "thread/run.h"
+
+enum {
+  BLAS_ROWS = 48,         /* hidden rows from which OpenBLAS is faster than kernels without vectors */
+  BLAS_CHUNK = 512,       /* hidden rows per call of OpenBLAS */
+  PACK_ROWS = 96,         /* hidden rows from which making panels on the way gains more than it costs, */
+  PACK_16_BIT_ROWS = 32,  /* and of 16-bit floats, whose tiles widen rows for every 4 hidden rows anew */
+  PACK_BYTES = 256 << 10, /* of panels at once, per worker: they meet all hidden rows from L2 */
+  OWN_CHUNK = 128,        /* hidden rows per pass: products that are reduced at once stay in L2 */
+  OUT_CHUNK = 512,        /* and where they are all kept */
+  TILE_ROWS = 64,         /* of them per task, on rows as stored and of quantised panels, whose hidden rows are larger, */
+  PANEL_ROWS = 128,       /* and on panels of floats */
+  FEW_BLOCKS = 8,         /* up to here tasks take fewer rows, so that there are enough of them */
+  FEW_ROWS = 16,
+  STATE_BYTES = 32 << 20 /* of all slots' tiles and states together */
+};
+
+/* What was measured (Sapphire Rapids, 2 threads, 50257 x 768, read 20 to 28 GB/s, FMA 330 GFLOP/s), and what follows:
+ *
+ * hidden rows    f32, GFLOP/s             bf16                     quantised, exact
+ *                tiles packed prepared    tiles packed prepared    prepared (q4_K)  packed as f32 (q2_K)
+ *  16            141     89     162       142    121     203       177               82
+ *  32            147    109     180       123    134     184       153              116
+ *  64            173    144     207       124    153     174       182              146
+ * 128            180    190     211       139    178     172       196              203
+ * 512            173    203     198       132    179     178       175              281
+ *
+ * - Up to 8 rows everything waits for memory: rows as they are stored. So do larger batches until panels pay.
+ * - Exact products of quantised rows cost an integer product per 8 bits of x: from PACK_ROWS on it is cheaper to
+ *   decode the rows once per chunk, even for a prepared head.
+ * - OpenBLAS (SkylakeX core) did 133, 160, 259 GFLOP/s of f32 at 64, 128, 512 rows where we did 182, 186, 259; its
+ *   Haswell core 115, 116, 153 beside 115, 132, 145 of avx2. It is asked by name (EMBED_HEAD_BLAS), or where our panels
+ *   have no kernels but scalar's. */
+static bool blas_pays(const embed_context *ctx, int64_t n) {
+  if (embed__blas_threads() == 1 && !embed__blas_runs_side_by_side() && embed__workers(ctx) > 1) return false; /* one thread against all of ours */
+  return ctx->kernels->panel.vector_bits < 256 && n >= BLAS_ROWS;
+}
+
+/* Sapphire Rapids, 2 threads: FMA 330 GFLOP/s, vdpbf16ps 160; widening costs less than that. On Zen 4 and 5 it is twice
+ * FMA. A reproducible context takes what its level has. */
+static bool pairs_pay(const embed_context *ctx) { return ctx->flags & EMBED_CONTEXT_REPRODUCIBLE || !(embed__cpu() & EMBED__CPU_SLOW_PAIRS); }
+
+static bool has_own(const embed_context *ctx, embed__activation activation, const embed__multiplier of_form[EMBED__ACTIVATIONS]) {
+  return of_form[activation].multiply && (activation != EMBED__ROUNDED_BF16 || pairs_pay(ctx));
+}
+
+/* The multiplier of the sweep's activation, or the exact one on hidden rows that are rounded before. */
+static void choose_multiplier(const embed_context *ctx, embed__sweep *s, const embed__multiplier of_form[EMBED__ACTIVATIONS]) {
+  s->round = s->activation != EMBED__EXACT && !has_own(ctx, s->activation, of_form);
+  s->multiplier = &of_form[s->round ? EMBED__EXACT : s->activation];
+}
+
+static bool is_quantised(int form) { return form > EMBED__PANEL_BF16; }
+
+/* From how many hidden rows on panels are made on the way, and of what form. */
+static int64_t pack_rows(const embed_context *ctx, const embed__sweep *s, int *form) {
+  const embed__panel_kernels *k = &ctx->kernels->panel;
+  const int stored = s->form;
+  *form = stored < 0 || is_quantised(stored) || !k->pack[stored] ? EMBED__PANEL_F32 : stored;
+  if (is_quantised(stored) && s->activation != EMBED__EXACT && k->pack[stored] && has_own(ctx, s->activation, k->prepared[stored])) {
+    *form = stored;
+    return PACK_ROWS;
+  }
+  return *form == stored && stored != EMBED__PANEL_F32 ? PACK_16_BIT_ROWS : PACK_ROWS;
+}
+
+static void choose_way(const embed_context *ctx, embed__sweep *s, bool blas) {
+  const embed__panel_kernels *k = &ctx->kernels->panel;
+  const embed_table *t = s->table;
+  const bool reproducible = ctx->flags & EMBED_CONTEXT_REPRODUCIBLE; /* panels made on the way may have another order of sums */
+  int packed;
+  s->form = embed__form_of(t);
+  s->multiplier = NULL;
+  s->round = s->activation != EMBED__EXACT;
+  const bool wide = k->vector_bits >= ctx->kernels->dot.vector_bits; /* neon has tiles and no panels of its own */
+  const bool pack = s->n >= pack_rows(ctx, s, &packed) && wide && !reproducible && !(s->prepared && packed == s->form);
+  if (s->force_blas || (blas && s->direct && !s->prepared && blas_pays(ctx, s->n))) {
+    s->way = EMBED__BY_BLAS;
+  } else if (pack) {
+    s->way = EMBED__PACKED;
+    s->form = packed;
+    s->panel_bytes = k->bytes[packed](t->dim, t->group);
+    choose_multiplier(ctx, s, k->prepared[packed]);
+  } else if (s->prepared) {
+    s->way = EMBED__PREPARED;
+    s->panel_bytes = s->prepared->panel_bytes;
+    choose_multiplier(ctx, s, k->prepared[s->form]);
+  } else {
+    s->way = EMBED__IN_PLACE;
+    const embed__multiplier *in_place = s->form >= 0 && wide ? k->in_place[s->form] : NULL;
+    bool rounded = s->activation != EMBED__EXACT && in_place && has_own(ctx, s->activation, in_place);
+    if (rounded || (t->codec->stored < 0 && in_place && in_place[EMBED__EXACT].multiply)) choose_multiplier(ctx, s, in_place);
+  }
+}
+
+static void cut(const embed_context *ctx, embed__sweep *s) {
+  int64_t blocks = embed__ceil_div(s->table->vocab, EMBED__BLOCK);
+  s->slots = s->way == EMBED__BY_BLAS ? 1 : embed__workers(ctx);
+  if (s->way == EMBED__BY_BLAS) {
+    s->chunk = embed__min(s->n, BLAS_CHUNK); /* fixed: another chunk could give other bits */
+    return;
+  }
+  bool floats = s->way != EMBED__IN_PLACE && s->form <= EMBED__PANEL_BF16;
+  int64_t row_bytes = s->state_bytes + (s->out ? 0 : EMBED__BLOCK * (int64_t)sizeof(float));
+  int64_t bounded = STATE_BYTES / embed__max(1, row_bytes) / s->slots;
+  s->chunk = embed__max(1, embed__min(s->n, embed__min(s->out ? OUT_CHUNK : OWN_CHUNK, bounded)));
+  s->part = embed__min(s->chunk, blocks <= FEW_BLOCKS ? FEW_ROWS : floats ? PANEL_ROWS : TILE_ROWS);
+  s->task = s->part;
+  if (s->way != EMBED__PACKED) return;
+  if (blocks > FEW_BLOCKS) s->task = s->chunk; /* panels are made once for all of it */
+  s->panels = embed__max(2, embed__min(EMBED__BLOCK / EMBED__PANEL_ROWS, PACK_BYTES / s->panel_bytes / 4 * 4));
+}
+
+embed_status embed__plan_sweep(embed_context *ctx, embed__sweep *s) {
+  bool reproducible = ctx->flags & EMBED_CONTEXT_REPRODUCIBLE, built_in = embed__blas_threads() != 0;
+  if (s->force_blas && !built_in) return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "EMBED_HEAD_BLAS: this library is built without OpenBLAS");
+  if (s->force_blas && reproducible) return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "EMBED_HEAD_BLAS: a reproducible context keeps away from OpenBLAS");
+  s->direct = embed__floats_in_place(s->table);
+  choose_way(ctx, s, built_in && !reproducible);
+  cut(ctx, s);
+  return EMBED_OK;
+}

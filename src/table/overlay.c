@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* embed_table_overlay: a base with some rows replaced or added. Nothing is copied: a row is looked for in the sorted list
+ * of ids, then in the base. */
+#include "table/overlay.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/checked.h"
+#include "core/error.h"
+#include "core/memory.h"
+#include "table/table.h"
+
+/* The first place in the list whose id is not below `row`. */
+static int64_t place_of(const embed__overlay *o, int64_t row) {
+  int64_t low = 0, high = o->n;
+  while (low < high) {
+    int64_t middle = low + (high - low) / 2;
+    if (o->list[middle].id < row)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+const unsigned char *embed__overlaid_row(const embed_table *t, int64_t row) {
+  const embed__overlay *o = t->overlay;
+  int64_t at = place_of(o, row);
+  return at < o->n && o->list[at].id == row ? embed__row(o->rows, o->list[at].row) : embed__row(o->base, row);
+}
+
+int64_t embed__rows_together(const embed_table *t, int64_t first, int64_t most, const unsigned char **rows, int64_t *stride) {
+  const embed__overlay *o = t->overlay;
+  if (!o) {
+    *rows = embed__row(t, first);
+    *stride = t->row_bytes;
+    return most;
+  }
+  int64_t at = place_of(o, first), count = 1;
+  if (at == o->n || o->list[at].id != first)
+    return embed__rows_together(o->base, first, at < o->n ? embed__min(most, o->list[at].id - first) : most, rows, stride);
+  while (count < most && at + count < o->n && o->list[at + count].id == first + count && o->list[at + count].row == o->list[at].row + count) ++count;
+  return embed__rows_together(o->rows, o->list[at].row, count, rows, stride);
+}
+
+static bool is_before(embed__overlaid a, embed__overlaid b) { return a.id < b.id || (a.id == b.id && a.row < b.row); }
+
+static void sink_down(embed__overlaid *list, int64_t at, int64_t n) {
+  const embed__overlaid moved = list[at];
+  for (int64_t child = 2 * at + 1; child < n; child = 2 * at + 1) {
+    if (child + 1 < n && is_before(list[child], list[child + 1])) ++child;
+    if (!is_before(moved, list[child])) break;
+    list[at] = list[child];
+    at = child;
+  }
+  list[at] = moved;
+}
+
+/* A heap: the C library's qsort may allocate. */
+static void sort(embed__overlaid *list, int64_t n) {
+  for (int64_t i = n / 2 - 1; i >= 0; --i) sink_down(list, i, n);
+  for (int64_t end = n - 1; end > 0; --end) {
+    const embed__overlaid largest = list[0];
+    list[0] = list[end];
+    list[end] = largest;
+    sink_down(list, 0, end);
+  }
+}
+
+/* The list is sorted and its rows are positions of ids; *added = how many stand behind the base. */
+static embed_status check_list(embed_context *ctx, const embed__overlaid *list, int64_t n, int64_t base_rows, int64_t *added) {
+  int64_t twice = -1, first = 0;
+  for (int64_t i = 1; i < n; ++i) /* of several the one that comes first in ids */
+    if (list[i].id == list[i - 1].id && (twice < 0 || list[i].row < list[twice].row)) twice = i;
+  if (twice >= 0)
+    return embed__fail(ctx, EMBED_E_ID, list[twice].row, "id %" PRId64 " at position %" PRId64 " stands at position %" PRId64 " already", list[twice].id,
+                       list[twice].row, list[twice - 1].row);
+  while (first < n && list[first].id < base_rows) ++first;
+  *added = n - first;
+  for (int64_t i = first; i < n; ++i)
+    if (list[i].id - base_rows != i - first)
+      return embed__fail(ctx, EMBED_E_ID, list[i].row, "id %" PRId64 " at position %" PRId64 " is past row %" PRId64 ", which neither base nor ids have",
+                         list[i].id, list[i].row, base_rows + (i - first));
+  return EMBED_OK;
+}
+
+static embed_status check_pair(embed_context *ctx, const embed_table *base, const int64_t *ids, int64_t n, const embed_table *rows) {
+  if (n < 0) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "n is %" PRId64 " ids", n);
+  if (n > 0 && !ids) return embed__null(ctx, "ids");
+  if (n > rows->rows) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "%" PRId64 " ids for the %" PRId64 " rows of rows", n, rows->rows);
+  if (rows->dim != base->dim) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "rows has %" PRId64 " columns, base %" PRId64, rows->dim, base->dim);
+  if (rows->dtype != base->dtype || rows->group != base->group)
+    return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "rows of %s over a base of %s: convert them to its dtype and group", embed__dtype_name(rows->dtype),
+                       embed__dtype_name(base->dtype));
+  for (int64_t i = 0; i < n; ++i)
+    if (ids[i] < 0) return embed__fail(ctx, EMBED_E_ID, i, "id %" PRId64 " at position %" PRId64 " is below 0", ids[i], i);
+  return EMBED_OK;
+}
+
+static int64_t bytes_of(int64_t n) { return (int64_t)sizeof(embed__overlay) + n * (int64_t)sizeof(embed__overlaid); }
+
+void embed__overlay_free(embed__overlay *o, const embed_allocator *memory) {
+  if (!o) return;
+  embed__table_release(o->base);
+  embed__table_release(o->rows);
+  embed__free(memory, o, (size_t)bytes_of(o->n), EMBED__ALIGNMENT);
+}
+
+/* Fills o->list, then makes the handle, which owns o only when this succeeds. */
+static embed_status make(embed_context *ctx, embed__overlay *o, const int64_t *ids, int64_t vocab, embed_table **out) {
+  const embed_table *base = o->base;
+  int64_t added = 0;
+  for (int64_t i = 0; i < o->n; ++i) o->list[i] = (embed__overlaid){ids[i], i};
+  sort(o->list, o->n);
+  EMBED__TRY(check_list(ctx, o->list, o->n, base->rows, &added));
+  int64_t rows = base->rows + added; /* below base->rows + n, which memory holds twice over */
+  if (vocab < 0 || vocab > rows) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "vocab is %" PRId64 " of %" PRId64 " rows", vocab, rows);
+  if (vocab == 0) vocab = embed__max(base->vocab, o->n ? o->list[o->n - 1].id + 1 : 0);
+  const embed_table_options options = {.size = sizeof options, .flags = EMBED_TABLE_READ_ONLY, .vocab = vocab, .dtype = base->dtype, .group = base->group};
+  EMBED__TRY(embed__table_handle(ctx, rows, base->dim, &options, out));
+  (*out)->vocab = vocab; /* a table with rows and no valid id stays one */
+  (*out)->overlay = o;
+  embed__table_retain(base);
+  embed__table_retain(o->rows);
+  return EMBED_OK;
+}
+
+embed_status embed_table_overlay(embed_context *ctx, const embed_table *base, const int64_t *ids, int64_t n, const embed_table *rows, int64_t vocab,
+                                 embed_table **out) {
+  if (out) *out = NULL;
+  EMBED__BEGIN(ctx);
+  EMBED__NOT_NULL(ctx, base);
+  EMBED__NOT_NULL(ctx, rows);
+  EMBED__NOT_NULL(ctx, out);
+  EMBED__TRY(check_pair(ctx, base, ids, n, rows));
+  int64_t list;
+  if (!embed__mul(n, (int64_t)sizeof(embed__overlaid), &list) || list > INT64_MAX - (int64_t)sizeof(embed__overlay)) return embed__out_of_memory(ctx, -1);
+  embed__overlay *o = embed__allocate(&ctx->memory, (size_t)bytes_of(n), EMBED__ALIGNMENT);
+  if (!o) return embed__out_of_memory(ctx, bytes_of(n));
+  *o = (embed__overlay){.base = base, .rows = rows, .n = n};
+  embed_status status = make(ctx, o, ids, vocab, out);
+  if (status != EMBED_OK) embed__free(&ctx->memory, o, (size_t)bytes_of(n), EMBED__ALIGNMENT);
+  return status;
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Panels of floats: where an element stands, and sums in the documented order whatever the shape of the call. */
+#include "levels.h"
+
+enum { FORMS = EMBED__PANEL_BF16 + 1, ROWS = 83, HIDDEN = 40, LANES = EMBED__PANEL_ROWS };
+static const int64_t each[FORMS] = {4, 2, 2};
+/* Tails of a line, of 16 bytes of a row, of a chain, and of what a call takes at once. */
+static const int64_t dims[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 70, 127, 255, 256, 257, 258, 511, 512, 513, 768};
+static const int64_t counts[] = {0, 1, 2, 15, 16, 17, 31, 32, 33, 47, 48, 64, 65, 80, 83}, hiddens[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 16, 24, 25, 40};
+#define COUNT_OF(array) ((int)(sizeof(array) / sizeof *(array)))
+
+static float value_at(int form, const unsigned char *row, int64_t j) {
+  float value;
+  uint16_t half;
+  if (form == EMBED__PANEL_F32) {
+    memcpy(&value, row + 4 * j, 4);
+    return value;
+  }
+  memcpy(&half, row + 2 * j, 2);
+  return form == EMBED__PANEL_F16 ? embed__f32_of_f16(half) : embed__f32_of_bf16(half);
+}
+
+static void put_value(int form, unsigned char *row, int64_t j, float value) {
+  uint16_t half = form == EMBED__PANEL_F16 ? embed__f16_of_f32(value) : embed__bf16_of_f32(value);
+  if (form == EMBED__PANEL_F32)
+    memcpy(row + 4 * j, &value, 4);
+  else
+    memcpy(row + 2 * j, &half, 2);
+}
+
+static void fill(int form, unsigned char *rows, int64_t row_bytes, int64_t count, int64_t dim, uint64_t *state) {
+  for (int64_t r = 0; r < count; ++r)
+    for (int64_t j = 0; j < dim; ++j) put_value(form, rows + r * row_bytes, j, test_uniform(state));
+}
+
+/* The layout in the words of panel.h. */
+static int64_t position(int form, int64_t column, int64_t lane) {
+  switch (form) {
+    case EMBED__PANEL_F32: return (column * LANES + lane) * 4;
+    case EMBED__PANEL_F16: return ((column / 2 * 2 + column % 2) * LANES + lane) * 2;
+    default: return ((column / 2 * LANES + lane) * 2 + column % 2) * 2;
+  }
+}
+
+static void check_layout(const embed__kernels *k) {
+  uint64_t state = 1;
+  for (int form = 0; form < FORMS; ++form) {
+    for (int d = 0; d < COUNT_OF(dims); ++d) {
+      int64_t dim = dims[d], packed = dim * each[form], row_bytes = packed + d % 3, bytes = k->panel.bytes[form](dim, 0);
+      assert_int_equal(bytes, 64 * (form == EMBED__PANEL_F32 ? dim : (dim + 1) / 2));
+      for (int64_t count = 1; count <= LANES; count += count < 14 ? 5 : 1) {
+        size_t room = (size_t)((count - 1) * row_bytes + packed);
+        guarded rows = guarded_new(room, 1), panel = guarded_new((size_t)bytes, 1), want = guarded_new((size_t)bytes, 1);
+        random_bytes(rows.at, room, &state);
+        memset(want.at, 0, (size_t)bytes);
+        for (int64_t r = 0; r < count; ++r)
+          for (int64_t j = 0; j < dim; ++j) memcpy(want.at + position(form, j, r), rows.at + r * row_bytes + j * each[form], (size_t)each[form]);
+        for (int streaming = 0; streaming < 2; ++streaming) {
+          memset(panel.at, 0xA5, (size_t)bytes);
+          k->panel.pack[form](rows.at, row_bytes, count, dim, 0, panel.at, streaming);
+          k->row.fence();
+          assert_same_bits(panel.at, want.at, (size_t)bytes);
+        }
+        guarded_free(rows);
+        guarded_free(panel);
+        guarded_free(want);
+      }
+    }
+  }
+}
+static void a_panel_holds_its_rows_where_the_contract_says(void **state) {
+  (void)state;
+  each_level(0, check_layout);
+}
+
+/* A table's panels, against the unreadable page. */
+static guarded panels_of(const embed__kernels *k, int form, const unsigned char *rows, int64_t row_bytes, int64_t count, int64_t dim) {
+  int64_t bytes = k->panel.bytes[form](dim, 0), panels = (count + LANES - 1) / LANES;
+  guarded made = guarded_new((size_t)(panels * bytes), 1);
+  for (int64_t p = 0; p < panels; ++p) {
+    int64_t rest = count - p * LANES;
+    k->panel.pack[form](rows + p * LANES * row_bytes, row_bytes, rest < LANES ? rest : LANES, dim, 0, made.at + p * bytes, false);
+  }
+  return made;
+}
+
+/* z [n, count] with a stride of its own, in a buffer of a pattern that nothing else may touch. */
+static void check_product(const embed__multiplier *m, guarded panels, int64_t stride, int64_t count, const float *x, int64_t ldx, int64_t n, int64_t dim,
+                          const float want[HIDDEN][ROWS]) {
+  static float z[(ROWS + 3) * HIDDEN + 32];
+  const int64_t ldz = count + 3, packed_bytes = m->x_bytes(n, dim, 0);
+  assert_int_equal(packed_bytes % 64, 0);
+  guarded packed = guarded_new((size_t)packed_bytes, 1);
+  m->pack_x(x, ldx, n, dim, 0, packed.at);
+  memset(z, 0xA5, sizeof z);
+  m->multiply(panels.at, stride, count, packed.at, n, dim, 0, z + 16, ldz);
+  for (int64_t i = 0; i < n; ++i) assert_same_bits(z + 16 + i * ldz, want[i], (size_t)count * 4);
+  for (int64_t i = 0; i < n; ++i) memset(z + 16 + i * ldz, 0xA5, (size_t)count * 4);
+  assert_true(test_all_bytes(z, sizeof z, 0xA5));
+  guarded_free(packed);
+}
+
+/* Chains of 256 columns, their sums added in ascending order. */
+static float in_chains(bool fused, int form, const unsigned char *row, const float *x, int64_t dim) {
+  float sum = 0;
+  for (int64_t begin = 0; begin < dim; begin += 256) {
+    float chain = 0;
+    for (int64_t j = begin; j < dim && j < begin + 256; ++j) {
+      float w = value_at(form, row, j), product = w * x[j];
+      chain = fused ? fmaf(w, x[j], chain) : chain + product;
+    }
+    sum = begin ? sum + chain : chain;
+  }
+  return sum;
+}
+
+static void check_order(const embed__kernels *k) {
+  static float want[HIDDEN][ROWS];
+  const embed__kernels scalar = scalar_kernels();
+  uint64_t state = 2;
+  for (int form = 0; form < FORMS; ++form) {
+    const embed__multiplier *m = &k->panel.prepared[form][EMBED__EXACT];
+    const bool fused = m->multiply != scalar.panel.prepared[form][EMBED__EXACT].multiply;
+    for (int d = 0; d < COUNT_OF(dims); ++d) {
+      int64_t dim = dims[d], row_bytes = dim * each[form], ldx = dim + d % 2;
+      unsigned char *rows = malloc((size_t)(ROWS * row_bytes));
+      guarded hidden = guarded_new((size_t)(4 * ((HIDDEN - 1) * ldx + dim)), 1);
+      float *x = (float *)(void *)hidden.at;
+      fill(form, rows, row_bytes, ROWS, dim, &state);
+      for (int64_t i = 0; i < HIDDEN; ++i)
+        for (int64_t j = 0; j < dim; ++j) x[i * ldx + j] = test_uniform(&state);
+      for (int64_t i = 0; i < HIDDEN; ++i)
+        for (int64_t r = 0; r < ROWS; ++r) want[i][r] = in_chains(fused, form, rows + r * row_bytes, x + i * ldx, dim);
+      for (int c = 0; c < COUNT_OF(counts); ++c) {
+        guarded panels = panels_of(k, form, rows, row_bytes, counts[c], dim);
+        for (int h = 0; h < COUNT_OF(hiddens); ++h) check_product(m, panels, k->panel.bytes[form](dim, 0), counts[c], x, ldx, hiddens[h], dim, want);
+        guarded_free(panels);
+      }
+      free(rows);
+      guarded_free(hidden);
+    }
+  }
+}
+static void sums_keep_their_order_in_calls_of_every_shape(void **state) {
+  (void)state;
+  each_level(0, check_order);
+}
+
+/* More hidden rows than meet a panel's columns at once, and more columns. */
+static void check_large(const embed__kernels *k) {
+  enum { N = 128, WIDE = 2100, FEW = 35 };
+  uint64_t state = 3;
+  float *x = malloc(sizeof *x * N * WIDE), *z = malloc(sizeof *z * N * FEW), *one = malloc(sizeof *one * FEW);
+  for (int64_t i = 0; i < (int64_t)N * WIDE; ++i) x[i] = test_uniform(&state);
+  for (int form = 0; form < FORMS; ++form) {
+    int64_t row_bytes = WIDE * each[form], stride = k->panel.bytes[form](WIDE, 0);
+    unsigned char *rows = malloc((size_t)(FEW * row_bytes));
+    fill(form, rows, row_bytes, FEW, WIDE, &state);
+    guarded panels = panels_of(k, form, rows, row_bytes, FEW, WIDE);
+    for (int a = 0; a < EMBED__ACTIVATIONS; ++a) {
+      const embed__multiplier *m = &k->panel.prepared[form][a];
+      if (!m->multiply) continue;
+      void *packed = aligned_alloc(64, (size_t)m->x_bytes(N, WIDE, 0));
+      m->pack_x(x, WIDE, N, WIDE, 0, packed);
+      m->multiply(panels.at, stride, FEW, packed, N, WIDE, 0, z, FEW);
+      for (int64_t i = 0; i < N; ++i) {
+        m->pack_x(x + i * WIDE, WIDE, 1, WIDE, 0, packed);
+        m->multiply(panels.at, stride, FEW, packed, 1, WIDE, 0, one, FEW);
+        assert_same_bits(z + i * FEW, one, sizeof *one * FEW);
+      }
+      free(packed);
+    }
+    guarded_free(panels);
+    free(rows);
+  }
+  free(x);
+  free(z);
+  free(one);
+}
+static void a_hidden_row_has_the_same_bits_alone_and_among_many(void **state) {
+  (void)state;
+  each_level(0, check_large);
+}
+
+static void check_error(const embed__kernels *k) {
+  static const int64_t wide[] = {1, 17, 64, 100, 576, 768, 4096};
+  enum { N = 13, FEW = 19 };
+  uint64_t state = 4;
+  for (int form = 0; form < FORMS; ++form) {
+    for (int a = 0; a < EMBED__ACTIVATIONS; ++a) {
+      const embed__multiplier *m = &k->panel.prepared[form][a];
+      for (int d = 0; m->multiply && d < COUNT_OF(wide); ++d) {
+        int64_t dim = wide[d], row_bytes = dim * each[form];
+        unsigned char *rows = malloc((size_t)(FEW * row_bytes));
+        float *x = malloc(sizeof *x * (size_t)(N * dim)), z[N * FEW];
+        void *packed = aligned_alloc(64, (size_t)m->x_bytes(N, dim, 0));
+        fill(form, rows, row_bytes, FEW, dim, &state);
+        for (int64_t i = 0; i < N * dim; ++i) x[i] = test_uniform(&state);
+        guarded panels = panels_of(k, form, rows, row_bytes, FEW, dim);
+        m->pack_x(x, dim, N, dim, 0, packed);
+        m->multiply(panels.at, k->panel.bytes[form](dim, 0), FEW, packed, N, dim, 0, z, FEW);
+        for (int64_t i = 0; i < N; ++i) {
+          for (int64_t r = 0; r < FEW; ++r) {
+            double sum = 0, size = 0;
+            for (int64_t j = 0; j < dim; ++j) {
+              float by = a == EMBED__EXACT ? x[i * dim + j] : embed__f32_of_bf16(embed__bf16_of_f32(x[i * dim + j]));
+              double product = (double)value_at(form, rows + r * row_bytes, j) * (double)by;
+              sum += product;
+              size += fabs(product);
+            }
+            assert_true(fabs((double)z[i * FEW + r] - sum) <= 2e-6 * size);
+          }
+        }
+        guarded_free(panels);
+        free(packed);
+        free(rows);
+        free(x);
+      }
+    }
+  }
+}
+static void sums_are_within_2e_6_of_double(void **state) {
+  (void)state;
+  each_level(0, check_error);
+}
+
+/* What is not finite is seen in the sums of its own row, of the table or of the hidden ones, and in no other. */
+static void check_nonfinite(const embed__kernels *k) {
+  enum { N = 5, FEW = 35 };
+  const int64_t dim = 67;
+  static unsigned char rows[FEW * 4 * 67];
+  static float x[N * 67], clean[N * FEW], z[N * FEW];
+  static _Alignas(64) unsigned char packed[8192];
+  for (int form = 0; form < FORMS; ++form) {
+    for (int a = 0; a < EMBED__ACTIVATIONS; ++a) {
+      const embed__multiplier *m = &k->panel.prepared[form][a];
+      int64_t row_bytes = dim * each[form], stride = k->panel.bytes[form](dim, 0);
+      for (int64_t bad = 0; m->multiply && bad < FEW; bad += 3) {
+        int64_t bad_hidden = bad % N, column = (7 * bad) % dim;
+        for (int where = 0; where < 3; ++where) { /* nowhere, in the table, in a hidden row */
+          uint64_t same = 6;
+          fill(form, rows, row_bytes, FEW, dim, &same);
+          for (int64_t i = 0; i < N * dim; ++i) x[i] = test_uniform(&same);
+          if (where == 1) put_value(form, rows + bad * row_bytes, column, bad % 2 ? NAN : INFINITY);
+          if (where == 2) x[bad_hidden * dim + column] = bad % 2 ? NAN : INFINITY;
+          guarded panels = panels_of(k, form, rows, row_bytes, FEW, dim);
+          assert_true(m->x_bytes(N, dim, 0) <= (int64_t)sizeof packed);
+          m->pack_x(x, dim, N, dim, 0, packed);
+          m->multiply(panels.at, stride, FEW, packed, N, dim, 0, where ? z : clean, FEW);
+          guarded_free(panels);
+          for (int64_t i = 0; where && i < N; ++i) {
+            for (int64_t r = 0; r < FEW; ++r) {
+              if (where == 1 ? r == bad : i == bad_hidden)
+                assert_true(isfinite(z[i * FEW + r]) == 0);
+              else
+                assert_same_bits(&z[i * FEW + r], &clean[i * FEW + r], 4);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+static void what_is_not_finite_touches_no_other_row(void **state) {
+  (void)state;
+  each_level(0, check_nonfinite);
+}
+
+static void check_control(const embed__kernels *k) {
+  static unsigned char rows[16 * 4 * 67];
+  static float x[5 * 67], z[5 * 16];
+  static _Alignas(64) unsigned char packed[8192], panel[64 * 67];
+  uint64_t state = 7;
+  unsigned before = control_bits();
+  for (int form = 0; form < FORMS; ++form) {
+    fill(form, rows, 67 * each[form], 16, 67, &state);
+    k->panel.pack[form](rows, 67 * each[form], 16, 67, 0, panel, true);
+    for (int a = 0; a < EMBED__ACTIVATIONS; ++a) {
+      const embed__multiplier *m = &k->panel.prepared[form][a];
+      if (!m->multiply) continue;
+      m->pack_x(x, 67, 5, 67, 0, packed);
+      m->multiply(panel, k->panel.bytes[form](67, 0), 16, packed, 5, 67, 0, z, 16);
+    }
+  }
+  assert_int_equal(control_bits(), before);
+}
+static void control_bits_stay_as_they_are(void **state) {
+  (void)state;
+  each_level(0, check_control);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_panel_holds_its_rows_where_the_contract_says),
+    cmocka_unit_test(sums_keep_their_order_in_calls_of_every_shape),
+    cmocka_unit_test(a_hidden_row_has_the_same_bits_alone_and_among_many),
+    cmocka_unit_test(sums_are_within_2e_6_of_double),
+    cmocka_unit_test(what_is_not_finite_touches_no_other_row),
+    cmocka_unit_test(control_bits_stay_as_they_are),
+};
+TEST_MAIN(tests)
