@@ -11,7 +11,7 @@ set(EMBED_SOURCES
   src/codec/q2_k.c src/codec/q3_k.c src/codec/q4_k.c src/codec/q5_k.c src/codec/q6_k.c src/codec/k_blocks.c src/codec/scale_search.c
   src/sweep/blas_chunk.c src/sweep/forms.c src/sweep/gemm_blas.c src/sweep/logsumexp.c src/sweep/mix.c src/sweep/own_chunk.c src/sweep/plan.c
   src/sweep/prepared.c src/sweep/product.c src/sweep/sweep.c src/sweep/topk.c
-  src/head/head.c src/head/logits.c src/head/logits_at.c src/head/topk.c
+  src/head/head.c src/head/logits.c src/head/logits_at.c src/head/saved.c src/head/topk.c
   src/geometry/analogy.c src/geometry/nearest.c src/geometry/norms.c
   src/gather/bag.c src/gather/ids.c src/gather/lookup.c src/gather/norm_rows.c src/gather/plan.c src/gather/positions.c src/gather/rows.c
   src/gather/side.c

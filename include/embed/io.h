@@ -258,6 +258,18 @@ EMBED_FN embed_status embed_writer_create(embed_context *ctx, const char *path, 
  */
 EMBED_FN embed_status embed_writer_table(embed_context *ctx, embed_writer *w, const char *name, const embed_table *t, const embed_table_options *as); /* converts while streaming */
 /**
+ * embed_writer_head: the prepared form of h beside its table, for .embed: embed_file_head with EMBED_HEAD_PREPARE then takes it where
+ * it lies in the file instead of making it. The head is retained, and read at commit.
+ *
+ * Types    a head of EMBED_HEAD_PREPARE whose table has been handed in as it is stored (embed_writer_table, as = NULL).
+ * Errors   E_ARGUMENT (no prepared form, a head of the same table twice, a committed writer), E_NOT_FOUND (its table has not been handed
+ *          in), E_STALE (here and at commit), E_UNSUPPORTED (another format than .embed; a big-endian machine), E_MEMORY.
+ * Threads  h shared, ctx and w exclusive.
+ * Cost     a copy of a name; commit writes embed_head_describe's extra_bytes, less the bias.
+ * Since    0.1.
+ */
+EMBED_FN embed_status embed_writer_head(embed_context *ctx, embed_writer *w, const embed_head *h); /* its prepared form, after its table */
+/**
  * embed_writer_alias: name is another name of the table `of` (a head tied to the token table). The table is stored once; opened again,
  * the file has the metadata "tied.NAME" = the table's name.
  *

@@ -22,18 +22,22 @@ static void free_head(embed_head *h) {
 }
 
 /* Copies of what is the caller's, and the table's second form. */
-static embed_status fill(embed_context *ctx, embed_head *h, const float *bias) {
+static embed_status fill(embed_context *ctx, embed_head *h, const float *bias, const embed__prepared *saved) {
   const embed_table *t = h->table;
   if (bias) {
     h->bias = embed__allocate(&h->memory, bias_bytes(t), EMBED__ALIGNMENT);
     if (!h->bias) return embed__out_of_memory(ctx, (int64_t)bias_bytes(t));
     memcpy(h->bias, bias, bias_bytes(t));
   }
-  if (h->flags & EMBED_HEAD_PREPARE && embed__preparable(ctx, t)) return embed__prepare(ctx, t, &h->memory, &h->prepared);
+  if (saved)
+    h->prepared = *saved;
+  else if (h->flags & EMBED_HEAD_PREPARE && embed__preparable(ctx, t))
+    return embed__prepare(ctx, t, &h->memory, &h->prepared);
   return EMBED_OK;
 }
 
-embed_status embed__head_new(embed_context *ctx, const embed_table *t, const float *bias, const embed_head_options *o, embed_head **out) {
+embed_status embed__head_new(embed_context *ctx, const embed_table *t, const float *bias, const embed_head_options *o, const embed__prepared *saved,
+                             embed_head **out) {
   *out = NULL;
   if (t->vocab > INT32_MAX) return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "a head over %" PRId64 " ids: logits have 32-bit ids", t->vocab);
   if (!isfinite(o->logit_scale)) return embed__fail(ctx, EMBED_E_OPTION, -1, "logit_scale is not finite");
@@ -50,7 +54,7 @@ embed_status embed__head_new(embed_context *ctx, const embed_table *t, const flo
   h->flags = o->flags & (EMBED_HEAD_BLAS | EMBED_HEAD_PREPARE);
   embed__table_retain(t);
   h->table = t;
-  embed_status status = fill(ctx, h, bias);
+  embed_status status = fill(ctx, h, bias, saved);
   if (status == EMBED_OK)
     *out = h;
   else
@@ -69,14 +73,14 @@ embed_status embed_head_create(embed_context *ctx, const embed_table *t, const f
   EMBED__TRY(embed__options(ctx, "embed_head_options", opts, forms | of_files, &o, sizeof o));
   if (o.flags & of_files)
     return embed__fail(ctx, EMBED_E_OPTION, -1, "EMBED_HEAD_REQUIRE_* and RAW are for embed_file_head: this head is the table it is given");
-  return embed__end(ctx, embed__head_new(ctx, t, bias, &o, out));
+  return embed__end(ctx, embed__head_new(ctx, t, bias, &o, NULL, out));
 }
 
 embed_status embed_head_refresh(embed_context *ctx, embed_head *h) {
   EMBED__BEGIN(ctx);
   EMBED__NOT_NULL(ctx, h);
   if (!h->prepared.block) return EMBED_OK;
-  return embed__end(ctx, embed__prepare_again(ctx, h->table, &h->prepared));
+  return embed__end(ctx, embed__prepare_again(ctx, h->table, &h->memory, &h->prepared));
 }
 
 embed_head *embed_head_retain(const embed_head *h) {

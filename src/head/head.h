@@ -4,6 +4,7 @@
 #define EMBED__HEAD_H
 
 #include <embed/head.h>
+#include <embed/io.h>
 
 #include "sweep/prepared.h"
 
@@ -17,8 +18,13 @@ struct embed_head {
   embed_allocator memory;
 };
 
-/* o is copied and checked; retains t, copies bias [vocab], prepares. */
-embed_status embed__head_new(embed_context *ctx, const embed_table *t, const float *bias, const embed_head_options *o, embed_head **out);
+/* o is copied and checked; retains t, copies bias [vocab], prepares; saved: the prepared form is there already, in memory that outlives t.
+ * NULL = none. */
+embed_status embed__head_new(embed_context *ctx, const embed_table *t, const float *bias, const embed_head_options *o, const embed__prepared *saved,
+                             embed_head **out);
+
+/* The prepared form of t, the table of this name, that the file keeps (embed_writer_head). False = none that fits. */
+bool embed__head_saved(const embed_context *ctx, const embed_file *f, const char *name, const embed_table *t, embed__prepared *out);
 
 /* logit = softcap(scale * (product + bias)), in place for some columns of some rows. */
 void embed__finish_logits(const embed_head *h, float *z, int64_t ldz, int64_t rows, int64_t column, int64_t columns);

@@ -275,22 +275,38 @@ embed_status embed__container_open(embed_context *ctx, embed_file *f, const embe
   return EMBED_OK;
 }
 
-embed_status embed__container_extra(embed_context *ctx, const embed_file *f, const char *name, const unsigned char **data, int64_t *bytes) {
+/* The extra section of this name. All of the directory was proved when the file was opened. */
+static bool find_extra(const embed_file *f, const char *name, section *out) {
   const bool ours = f->format->open == embed__container_open;
   const int64_t sections = ours ? (int64_t)embed__le32(f->map.data + EMBED__HEAD_SECTIONS) : 0;
-  for (int64_t i = 0; i < sections; ++i) { /* all of it was proved when the file was opened */
+  for (int64_t i = 0; i < sections; ++i) {
     section s = {.entry = f->map.data + EMBED__HEAD + i * EMBED__ENTRY};
     const int64_t at = (int64_t)embed__u64_at(s.entry + EMBED__ENTRY_NAME);
     if (embed__le32(s.entry + EMBED__ENTRY_KIND) != EMBED__SECTION_EXTRA || strcmp((const char *)f->map.data + at, name) != 0) continue;
     s.offset = (int64_t)embed__u64_at(s.entry + EMBED__ENTRY_OFFSET);
     s.bytes = (int64_t)embed__u64_at(s.entry + EMBED__ENTRY_BYTES);
-    embed__crc32c crc;
-    embed__crc32c_init(&crc);
-    if (!sum_is_right(&crc, f->map.data, &s))
-      return embed__fail(ctx, EMBED_E_FORMAT, s.offset, "%s: the section \"%.80s\" has another sum than the directory says: it was damaged", f->label, name);
-    *data = f->map.data + s.offset;
-    *bytes = s.bytes;
-    return EMBED_OK;
+    *out = s;
+    return true;
   }
-  return embed__fail(ctx, EMBED_E_NOT_FOUND, -1, "%s: there is no section \"%.80s\"", f->label, name);
+  return false;
+}
+
+embed_status embed__container_extra(embed_context *ctx, const embed_file *f, const char *name, const unsigned char **data, int64_t *bytes) {
+  section s;
+  embed__crc32c crc;
+  if (!find_extra(f, name, &s)) return embed__fail(ctx, EMBED_E_NOT_FOUND, -1, "%s: there is no section \"%.80s\"", f->label, name);
+  embed__crc32c_init(&crc);
+  if (!sum_is_right(&crc, f->map.data, &s))
+    return embed__fail(ctx, EMBED_E_FORMAT, s.offset, "%s: the section \"%.80s\" has another sum than the directory says: it was damaged", f->label, name);
+  *data = f->map.data + s.offset;
+  *bytes = s.bytes;
+  return EMBED_OK;
+}
+
+void embed__container_extra_in_place(const embed_file *f, const char *name, const unsigned char **data, int64_t *bytes) {
+  section s;
+  *data = NULL;
+  if (!find_extra(f, name, &s)) return;
+  *data = f->map.data + s.offset;
+  *bytes = s.bytes;
 }

@@ -58,9 +58,11 @@ enum {
   EMBED__CONVENTIONS = 24
 };
 
-/* The extra section of this name: a prepared head, a sketch, an optimiser's state. Its sum is checked by each call. E_NOT_FOUND: there
- * is none; E_FORMAT: the sum is wrong. The bytes live as long as the file. */
+/* The extra section of this name: a prepared head, a sketch, an optimiser's state. E_NOT_FOUND: there is none; E_FORMAT: its sum is wrong.
+ * The bytes live as long as the file. */
 embed_status embed__container_extra(embed_context *ctx, const embed_file *f, const char *name, const unsigned char **data, int64_t *bytes);
+/* The same without reading the bytes, as for rows: their sum is left to EMBED_FILE_CHECK. *data NULL: there is none. */
+void embed__container_extra_in_place(const embed_file *f, const char *name, const unsigned char **data, int64_t *bytes);
 
 static inline uint64_t embed__u64_at(const unsigned char *p) { return embed__le32(p) | (uint64_t)embed__le32(p + 4) << 32; }
 static inline void embed__put_le(unsigned char *p, uint64_t value, int bytes) {

@@ -102,7 +102,10 @@ static void free_contents(embed_writer *w) {
   }
   free_list(w, &w->tables, sizeof *table);
   embed__written_section *section = w->sections.items;
-  for (int64_t i = 0; i < w->sections.count; ++i) forget(w, section[i].name, (int64_t)strlen(section[i].name));
+  for (int64_t i = 0; i < w->sections.count; ++i) {
+    forget(w, section[i].name, (int64_t)strlen(section[i].name));
+    if (section[i].done) section[i].done(section[i].arg);
+  }
   free_list(w, &w->sections, sizeof *section);
   free_pairs(w, &w->ties);
   free_pairs(w, &w->pairs);
@@ -311,8 +314,9 @@ embed_status embed__writer_section(embed_context *ctx, embed_writer *w, const ch
   return add_section(ctx, w, name, (embed__written_section){.data = data, .bytes = bytes});
 }
 
-embed_status embed__writer_section_from(embed_context *ctx, embed_writer *w, const char *name, int64_t bytes, embed__section_source *source, void *arg) {
-  return add_section(ctx, w, name, (embed__written_section){.bytes = bytes, .source = source, .arg = arg});
+embed_status embed__writer_section_from(embed_context *ctx, embed_writer *w, const char *name, int64_t bytes, embed__section_source *source, void *arg,
+                                        void (*done)(void *arg)) {
+  return add_section(ctx, w, name, (embed__written_section){.bytes = bytes, .source = source, .arg = arg, .done = done});
 }
 
 const char *embed__written_token(const embed_writer *w, int64_t id, int64_t *bytes) {

@@ -41,6 +41,7 @@ typedef struct embed__written_section {
   int64_t bytes;
   embed__section_source *source;
   void *arg;
+  void (*done)(void *arg); /* after commit or release; may be NULL */
 } embed__written_section;
 
 /* An array that grows. */
@@ -97,8 +98,10 @@ int64_t embed__written_find(const embed_writer *w, const char *name);
  * release: it is not copied, and what it holds at commit is written. Names are the layers' own, "head.prepared", and do not meet those
  * of tables. E_UNSUPPORTED: a format other than .embed; E_ARGUMENT: a name twice or empty, a committed writer. */
 embed_status embed__writer_section(embed_context *ctx, embed_writer *w, const char *name, const void *data, int64_t bytes);
-/* The same for bytes that are made in pieces: source is called within commit, on its thread, and hands over exactly `bytes`. */
-embed_status embed__writer_section_from(embed_context *ctx, embed_writer *w, const char *name, int64_t bytes, embed__section_source *source, void *arg);
+/* The same for bytes that are made in pieces: source is called within commit, on its thread, and hands over exactly `bytes`. done(arg) is
+ * called once they are not needed any more, NULL = never; not when this fails. */
+embed_status embed__writer_section_from(embed_context *ctx, embed_writer *w, const char *name, int64_t bytes, embed__section_source *source, void *arg,
+                                        void (*done)(void *arg));
 /* For sources: `count` bytes more. E_ARGUMENT: more than were announced. */
 embed_status embed__section_add(embed_context *ctx, embed__section_sink *sink, const void *bytes, int64_t count);
 

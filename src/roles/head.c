@@ -88,7 +88,11 @@ static embed_status file_head(embed_context *ctx, const embed_file *f, const emb
   if (!table) EMBED__TRY(embed__file_table(ctx, f, head, &opened));
   if (!table) table = opened;
   embed_status status = read_bias(ctx, f, table, &bias);
-  if (status == EMBED_OK) status = embed__head_new(ctx, table, bias, o, out);
+  embed__prepared prepared;
+  /* Rows that lie in the file are held by whoever holds it, and so is a form saved beside them. */
+  const bool of_file = table->done_arg == f && table->data == embed__tensor_data(f, &f->tensors[head]);
+  const bool saved = of_file && o->flags & EMBED_HEAD_PREPARE && embed__head_saved(ctx, f, f->tensors[head].name, table, &prepared);
+  if (status == EMBED_OK) status = embed__head_new(ctx, table, bias, o, saved ? &prepared : NULL, out);
   embed__table_release(opened); /* the head has its own reference */
   return status;
 }

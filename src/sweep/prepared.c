@@ -37,8 +37,12 @@ static void make_panels(void *arg, int64_t task, int32_t worker) {
   job->kernels->row.fence();
 }
 
-embed_status embed__prepare_again(embed_context *ctx, const embed_table *t, embed__prepared *p) {
-  embed__panels_header header = {EMBED__PANELS_VERSION, p->form, t->vocab, t->dim, p->panel_bytes, t->dtype, t->group, {0}};
+static embed__panels_header header_of(const embed_table *t, const embed__prepared *p) {
+  return (embed__panels_header){EMBED__PANELS_VERSION, p->form, t->vocab, t->dim, p->panel_bytes, t->dtype, t->group, {0}};
+}
+
+static embed_status make(embed_context *ctx, const embed_table *t, embed__prepared *p) {
+  const embed__panels_header header = header_of(t, p);
   prepare_job job = {ctx->kernels, t, p};
   uint64_t changes = atomic_load_explicit(&t->changes, memory_order_acquire);
   p->changes = changes - 1; /* stale until they are all made */
@@ -49,18 +53,25 @@ embed_status embed__prepare_again(embed_context *ctx, const embed_table *t, embe
   return EMBED_OK;
 }
 
-embed_status embed__prepare(embed_context *ctx, const embed_table *t, const embed_allocator *memory, embed__prepared *out) {
-  embed__prepared p = {.form = (embed__panel_form)embed__form_of(t)};
+/* What the form of this table is, and how long its block. */
+static bool describe(const embed_context *ctx, const embed_table *t, embed__prepared *p) {
   int64_t bytes;
-  p.panel_bytes = ctx->kernels->panel.bytes[p.form](t->dim, t->group);
-  if (!embed__mul(embed__ceil_div(t->vocab, EMBED__PANEL_ROWS), p.panel_bytes, &bytes) || !embed__add(bytes, (int64_t)sizeof(embed__panels_header), &bytes))
-    return embed__fail(ctx, EMBED_E_OVERFLOW, -1, "a prepared copy of the table does not fit into memory");
-  p.bytes = (size_t)bytes;
-  p.alignment = bytes >= EMBED__HUGE_PAGE ? EMBED__HUGE_PAGE : EMBED__ALIGNMENT;
+  *p = (embed__prepared){.form = (embed__panel_form)embed__form_of(t)};
+  p->panel_bytes = ctx->kernels->panel.bytes[p->form](t->dim, t->group);
+  if (!embed__mul(embed__ceil_div(t->vocab, EMBED__PANEL_ROWS), p->panel_bytes, &bytes) || !embed__add(bytes, (int64_t)sizeof(embed__panels_header), &bytes))
+    return false;
+  p->bytes = (size_t)bytes;
+  return true;
+}
+
+embed_status embed__prepare(embed_context *ctx, const embed_table *t, const embed_allocator *memory, embed__prepared *out) {
+  embed__prepared p;
+  if (!describe(ctx, t, &p)) return embed__fail(ctx, EMBED_E_OVERFLOW, -1, "a prepared copy of the table does not fit into memory");
+  p.alignment = p.bytes >= EMBED__HUGE_PAGE ? EMBED__HUGE_PAGE : EMBED__ALIGNMENT;
   p.block = embed__allocate(memory, p.bytes, p.alignment);
-  if (!p.block) return embed__out_of_memory(ctx, bytes);
+  if (!p.block) return embed__out_of_memory(ctx, (int64_t)p.bytes);
   if (p.alignment == EMBED__HUGE_PAGE) embed__want_huge_pages(p.block, p.bytes);
-  embed_status status = embed__prepare_again(ctx, t, &p);
+  embed_status status = make(ctx, t, &p);
   if (status != EMBED_OK) {
     embed__prepared_free(memory, &p);
     return status;
@@ -69,8 +80,24 @@ embed_status embed__prepare(embed_context *ctx, const embed_table *t, const embe
   return EMBED_OK;
 }
 
+embed_status embed__prepare_again(embed_context *ctx, const embed_table *t, const embed_allocator *memory, embed__prepared *p) {
+  return p->alignment == 0 ? embed__prepare(ctx, t, memory, p) : make(ctx, t, p);
+}
+
+bool embed__prepared_view(const embed_context *ctx, const embed_table *t, const unsigned char *data, int64_t bytes, embed__prepared *out) {
+  embed__prepared p;
+  if (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ || !embed__preparable(ctx, t) || !describe(ctx, t, &p)) return false;
+  if ((uint64_t)bytes != p.bytes || (uintptr_t)data % EMBED__PANEL_ALIGNMENT != 0) return false;
+  const embed__panels_header header = header_of(t, &p);
+  if (memcmp(data, &header, sizeof header) != 0) return false;
+  p.block = (unsigned char *)(uintptr_t)data; /* alignment 0: never written */
+  p.changes = atomic_load_explicit(&t->changes, memory_order_acquire);
+  *out = p;
+  return true;
+}
+
 void embed__prepared_free(const embed_allocator *memory, embed__prepared *p) {
-  embed__free(memory, p->block, p->bytes, p->alignment);
+  if (p->alignment) embed__free(memory, p->block, p->bytes, p->alignment);
   p->block = NULL;
 }
 

@@ -189,6 +189,18 @@ static inline embed_status use_writer_table(embed_context *ctx, const world *w, 
   embed_writer_release(writer);
   return status;
 }
+static inline embed_status use_writer_head(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  char path[4200];
+  embed_writer *writer = NULL;
+  (void)options;
+  (void)o;
+  snprintf(path, sizeof path, "%s.embed", w->path);
+  OK(embed_writer_create(w->ctx, path, NULL, &writer));
+  OK(embed_writer_table(w->ctx, writer, "t", w->table, NULL));
+  embed_status status = embed_writer_head(ctx, writer, w->prepared);
+  embed_writer_release(writer);
+  return status;
+}
 static inline embed_status use_writer_commit(embed_context *ctx, const world *w, const void *options, outcome *o) {
   char path[4200];
   embed_writer *writer = writer_for(w, path, sizeof path);
@@ -263,6 +275,7 @@ static const call calls[] = {
     {"file_token_id", use_file_token_id, 0, 0},
     {"writer_create", use_writer_create, sizeof(embed_writer_options), 0},
     {"writer_table", use_writer_table, sizeof(embed_table_options), 0},
+    {"writer_head", use_writer_head, 0, 0},
     {"writer_commit", use_writer_commit, 0, 0},
     {"file_tensor", use_file_tensor, 0, sizeof(embed_tensor_info)},
     {"file_conventions", use_file_conventions, 0, sizeof(embed_conventions)},

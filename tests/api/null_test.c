@@ -158,6 +158,7 @@ static void a_writer_without_its_parts_is_refused(void **state) {
   assert_null(writer);
   REFUSED(embed_writer_table(c, NULL, "t", w.table, NULL));
   REFUSED(embed_writer_alias(c, NULL, "a", "t"));
+  REFUSED(embed_writer_head(c, NULL, w.prepared));
   REFUSED(embed_writer_tokens(c, NULL, w.file));
   REFUSED(embed_writer_token(c, NULL, 0, "a", 1));
   REFUSED(embed_writer_metadata(c, NULL, "k", "v", 1));
@@ -167,6 +168,7 @@ static void a_writer_without_its_parts_is_refused(void **state) {
   REFUSED(embed_writer_table(c, writer, "t", NULL, NULL));
   REFUSED(embed_writer_alias(c, writer, NULL, "t"));
   REFUSED(embed_writer_alias(c, writer, "a", NULL));
+  REFUSED(embed_writer_head(c, writer, NULL));
   REFUSED(embed_writer_tokens(c, writer, NULL));
   REFUSED(embed_writer_token(c, writer, 0, NULL, 1));
   REFUSED(embed_writer_metadata(c, writer, NULL, "v", 1));

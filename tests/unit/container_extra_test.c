@@ -132,7 +132,7 @@ static void sections_come_back_in_place_as_they_were_written(void **state) {
   embed_writer *w = writer_with_a_table(ctx, path, &t);
   char small[] = "wrong";
   assert_int_equal(embed__writer_section(ctx, w, "optim.state", small, 5), EMBED_OK);
-  assert_int_equal(embed__writer_section_from(ctx, w, "head.prepared", LARGE, give_pieces, &p), EMBED_OK);
+  assert_int_equal(embed__writer_section_from(ctx, w, "head.prepared", LARGE, give_pieces, &p, NULL), EMBED_OK);
   assert_int_equal(embed__writer_section(ctx, w, "t", large, LARGE), EMBED_OK); /* a table of this name is no hindrance */
   assert_int_equal(embed__writer_section(ctx, w, "nothing", NULL, 0), EMBED_OK);
   assert_int_equal(embed__writer_section(ctx, w, "t", small, 1), EMBED_E_ARGUMENT);
@@ -180,7 +180,7 @@ static void a_source_gives_what_it_announced_or_nothing_is_written(void **state)
   pieces p = {.data = bytes, .piece = 7};
   assert_int_equal(embed_context_create(NULL, &ctx), EMBED_OK);
   embed_writer *w = writer_with_a_table(ctx, path, &t);
-  assert_int_equal(embed__writer_section_from(ctx, w, "s", 50, give_pieces, &p), EMBED_OK);
+  assert_int_equal(embed__writer_section_from(ctx, w, "s", 50, give_pieces, &p, NULL), EMBED_OK);
   for (p.bytes = 49; p.bytes <= 51; p.bytes += 2) {
     assert_int_equal(embed_writer_commit(ctx, w), EMBED_E_ARGUMENT);
     assert_non_null(strstr(embed_error_text(ctx), "section \"s\" was to have 50 bytes"));

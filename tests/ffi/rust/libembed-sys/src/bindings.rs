@@ -544,6 +544,7 @@ extern "C" {
     pub fn embed_file_metadata(ctx: *mut embed_context, f: *const embed_file, i: i64, key: *mut *const c_char, value: *mut *const c_char, value_bytes: *mut i64) -> embed_status;
     pub fn embed_writer_create(ctx: *mut embed_context, path: *const c_char, opts: *const embed_writer_options, out: *mut *mut embed_writer) -> embed_status;
     pub fn embed_writer_table(ctx: *mut embed_context, w: *mut embed_writer, name: *const c_char, t: *const embed_table, as_: *const embed_table_options) -> embed_status;
+    pub fn embed_writer_head(ctx: *mut embed_context, w: *mut embed_writer, h: *const embed_head) -> embed_status;
     pub fn embed_writer_alias(ctx: *mut embed_context, w: *mut embed_writer, name: *const c_char, of_: *const c_char) -> embed_status;
     pub fn embed_writer_tokens(ctx: *mut embed_context, w: *mut embed_writer, from: *const embed_file) -> embed_status;
     pub fn embed_writer_token(ctx: *mut embed_context, w: *mut embed_writer, id: i64, token: *const c_char, bytes: i64) -> embed_status;
