@@ -37,9 +37,9 @@ def compiled(source, compiler, *arguments):
 
 
 def memory(shape, dtype):
-    """On 2 MiB pages where the kernel gives them, touched."""
+    """On 2 MiB pages where the kernel gives them (to private memory only: Python's default is shared), touched."""
     count = int(np.prod(shape))
-    block = mmap.mmap(-1, count * np.dtype(dtype).itemsize + (4 << 20))
+    block = mmap.mmap(-1, count * np.dtype(dtype).itemsize + (4 << 20), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     block.madvise(mmap.MADV_HUGEPAGE)
     start = -np.frombuffer(block, np.uint8).ctypes.data % (2 << 20)
     made = np.frombuffer(block, dtype, count, start).reshape(shape)
@@ -127,10 +127,14 @@ class Embed:
     def __init__(self, path, threads):
         self.lib, self.pool, self.context = C.CDLL(path), C.c_void_p(), C.c_void_p()
         self.lib.embed_context_isa.restype = self.lib.embed_error_text.restype = C.c_char_p
-        self.lib.embed_table_data.restype = C.c_void_p
+        p, n = C.c_void_p, C.c_int64
+        self.declare("embed_table_borrow", p, p, n, n, p, p, p, p)
         assert self.lib.embed_pool_create(threads, C.byref(self.pool)) == 0
         o = ContextOptions(size=C.sizeof(ContextOptions), pool=self.pool)
         assert self.lib.embed_context_create(C.byref(o), C.byref(self.context)) == 0
+
+    def declare(self, name, *arguments):
+        getattr(self.lib, name).argtypes = arguments
 
     def heading(self):
         return f"libembed {self.lib.embed_version():#x}, level {self.lib.embed_context_isa(self.context).decode()}"
@@ -141,7 +145,7 @@ class Embed:
 
     def table(self, data, rows, dim, dtype):
         t, o = C.c_void_p(), TableOptions(C.sizeof(TableOptions), 0, 0, 0, 0, dtype, 0)
-        self.check(self.lib.embed_table_borrow(self.context, C.c_void_p(data.ctypes.data), C.c_int64(rows), C.c_int64(dim), C.byref(o), None, None, C.byref(t)))
+        self.check(self.lib.embed_table_borrow(self.context, data.ctypes.data, rows, dim, C.byref(o), None, None, C.byref(t)))
         return t
 
     def release(self, table):

@@ -53,12 +53,18 @@ def compare(machine, title, moved, calls, rounds):
 
 
 class Lookups(Embed):
+    def __init__(self, path, threads):
+        super().__init__(path, threads)
+        p, n, i = C.c_void_p, C.c_int64, C.c_int32
+        self.declare("embed_lookup", p, p, p, n, p, i, n, p)
+        self.declare("embed_bag", p, p, p, n, p, n, p, p, i, n, p)
+
     def lookup(self, table, ids, out):
-        self.check(self.lib.embed_lookup(self.context, table, C.c_void_p(ids.ctypes.data), C.c_int64(ids.size), C.c_void_p(out.ctypes.data), F32, C.c_int64(0), None))
+        self.check(self.lib.embed_lookup(self.context, table, ids.ctypes.data, ids.size, out.ctypes.data, F32, 0, None))
 
     def bag(self, table, ids, offsets, out):
-        self.check(self.lib.embed_bag(self.context, table, C.c_void_p(ids.ctypes.data), C.c_int64(ids.size), C.c_void_p(offsets.ctypes.data),
-                                      C.c_int64(offsets.size - 1), None, C.c_void_p(out.ctypes.data), F32, C.c_int64(0), None))
+        self.check(self.lib.embed_bag(self.context, table, ids.ctypes.data, ids.size, offsets.ctypes.data, offsets.size - 1, None,
+                                      out.ctypes.data, F32, 0, None))
 
 
 def fill(form, stored, generator, dim):

@@ -5,15 +5,18 @@
     python3 -m venv V
     V/bin/pip install --no-deps torch==2.15.0 typing-extensions sympy networkx jinja2 fsspec filelock mpmath MarkupSafe numpy scipy-openblas32
     V/bin/pip install openvino==2026.4.1 onnx==1.23.2 onnxruntime==1.32.0
-    CMAKE_ARGS=-DGGML_NATIVE=ON V/bin/pip install --no-binary llama-cpp-python llama-cpp-python==0.3.36
-    V/bin/python head.py path/to/libembed.so [--shape A|B] [--form f32|bf16|int8|q8_0|q4_K] [--batch N,..] [--rounds N] [--threads N] [--ggml FOLDER]
+    CMAKE_ARGS="-DGGML_NATIVE=ON -DCMAKE_CXX_FLAGS='-fno-tree-dse -fno-dse'" V/bin/pip install --no-binary llama-cpp-python llama-cpp-python==0.3.36
+    V/bin/python head.py path/to/libembed.so [--shape A|B] [--form f32|bf16|int8|q8_0|q4_K] [--batch N,..] [--rounded-from N]
+                        [--rounds N] [--threads N] [--ggml FOLDER]
 
-Needs cc with OpenMP. A torch wheel that was made for CUDA wants CUDA's libraries: have them, or stand-ins, on LD_LIBRARY_PATH.
---ggml names the folder of libggml-base.so and libggml-cpu.so where they are not llama-cpp-python's. A peer that is missing says so.
-ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 keeps oneDNN (torch's, and OpenVINO's) from AMX.
-A sample runs as bench/README.md says. Ours is a prepared head: exact, but from batch 8 on bf16 rounds the hidden rows to BF16, and int8,
-q8_0 and q4_K round them to Q8_0, as those peers do at every batch. Errors: the largest, against float64, as a share of sum |w||x|; the weights
-are those that the form stores, so bf16, int8 and ggml's blocks are the same numbers for all. Torch's bf16 answers are rounded to bf16."""
+Those flags: gcc 12 drops stores that ggml's AMX kernels need, and they end the process. Needs cc with OpenMP. A torch wheel that was made
+for CUDA wants CUDA's libraries: have them, or stand-ins, on LD_LIBRARY_PATH. --ggml names the folder of libggml-base.so and libggml-cpu.so
+where they are not llama-cpp-python's. ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 keeps oneDNN (torch's and OpenVINO's) from AMX.
+
+A peer that is missing says so. A sample runs as bench/README.md says. Ours is a prepared head: exact, but from batch 8 (or as said) on bf16 rounds the
+hidden rows to BF16, and int8, q8_0 and q4_K round them to Q8_0; torch's and ggml's of these forms round at every batch. Errors: the largest,
+against float64 over the weights that the form stores, as a share of sum |w||x|. All of a form have the same stored numbers (OpenVINO and
+onnxruntime too); torch rounds its bf16 answers to bf16."""
 import argparse
 import ctypes as C
 import importlib
@@ -38,8 +41,9 @@ from common import BF16, F32, I8_ROW, Q4_K, Q8_0, Embed, Machine, TableOptions, 
 
 SHAPES = {"A": (50257, 768), "B": (32768, 4096)}
 FORMS = {"f32": F32, "bf16": BF16, "int8": I8_ROW, "q8_0": Q8_0, "q4_K": Q4_K}
-ROUNDED = {"bf16": BF16, "int8": Q8_0, "q8_0": Q8_0, "q4_K": Q8_0}  # the hidden rows, from batch FIRST_ROUNDED on
-FIRST_ROUNDED, PREPARE, CHECKED = 8, 16, 256
+ROUNDED = {"bf16": BF16, "int8": Q8_0, "q8_0": Q8_0, "q4_K": Q8_0}  # the hidden rows, from some batch on
+ONEDNN = ("f32", "bf16", "int8")  # the forms that it has
+PREPARE, CHECKED = 16, 256
 STRONGEST = ("oneDNN", "linear_dynamic", "ggml")
 
 
@@ -48,7 +52,7 @@ def goals(shape, form, batch):
     if batch == 1:
         return {("A", "f32"): [(1.03, ("OpenVINO",)), (1.2, ("ggml",))], ("B", "f32"): [(1.03, ("OpenVINO",))], ("A", "bf16"): [(1.35, ("ggml",))],
                 ("A", "q8_0"): [(1.8, ("ggml",))], ("A", "q4_K"): [(2.5, ("ggml",))], ("B", "q4_K"): [(1.4, ("ggml",))]}.get((shape, form), [])
-    return [{4: (1.25, STRONGEST), 8: (1.5, STRONGEST), 16: (1.13, STRONGEST)}.get(batch, (1.0, ("oneDNN",)))]
+    return [{4: (1.25, STRONGEST), 8: (1.5, STRONGEST), 16: (1.13, STRONGEST)}.get(batch, (1.0, ("oneDNN",)))] if batch <= 16 or form in ONEDNN else []
 
 
 class HeadOptions(C.Structure):
@@ -60,6 +64,15 @@ class SweepOptions(C.Structure):
 
 
 class Head(Embed):
+    def __init__(self, path, threads):
+        super().__init__(path, threads)
+        p, n, i = C.c_void_p, C.c_int64, C.c_int32
+        self.lib.embed_table_data.restype, self.lib.embed_table_row_bytes.restype = p, n
+        self.declare("embed_table_convert", p, p, p, p)
+        self.declare("embed_table_get_rows", p, p, p, n, p, i, n)
+        self.declare("embed_head_create", p, p, p, p, p)
+        self.declare("embed_logits", p, p, p, i, n, n, p, n, p)
+
     def converted(self, table, dtype):
         t, o = C.c_void_p(), TableOptions(C.sizeof(TableOptions), 0, 0, 0, 0, dtype, 0)
         self.check(self.lib.embed_table_convert(self.context, table, C.byref(o), C.byref(t)))
@@ -67,13 +80,12 @@ class Head(Embed):
 
     def stored(self, table, rows):
         """Its bytes, a row each, where they lie."""
-        self.lib.embed_table_row_bytes.restype = C.c_int64
         width = self.lib.embed_table_row_bytes(table)
         return np.frombuffer((C.c_char * (rows * width)).from_address(self.lib.embed_table_data(table)), np.uint8).reshape(rows, width)
 
     def rows(self, table, ids, dim):
         out = np.empty((ids.size, dim), np.float32)
-        self.check(self.lib.embed_table_get_rows(self.context, table, C.c_void_p(ids.ctypes.data), C.c_int64(ids.size), C.c_void_p(out.ctypes.data), F32, C.c_int64(0)))
+        self.check(self.lib.embed_table_get_rows(self.context, table, ids.ctypes.data, ids.size, out.ctypes.data, F32, 0))
         return out
 
     def head(self, table):
@@ -83,8 +95,8 @@ class Head(Embed):
 
     def logits(self, head, hidden, out, activation):
         o = SweepOptions(size=C.sizeof(SweepOptions), activation=activation)
-        arguments = (self.context, head, C.c_void_p(hidden.ctypes.data), F32, C.c_int64(len(hidden)), C.c_int64(0), C.c_void_p(out.ctypes.data), C.c_int64(0), C.byref(o))
-        return lambda: self.check(self.lib.embed_logits(*arguments))
+        x, y, options = hidden.ctypes.data, out.ctypes.data, C.byref(o)
+        return lambda: self.check(self.lib.embed_logits(self.context, head, x, F32, len(hidden), 0, y, 0, options))
 
 
 class Weights:
@@ -93,7 +105,10 @@ class Weights:
     def __init__(self, embed, form, f32):
         self.embed, self.form, (self.rows, self.dim) = embed, form, f32.shape
         borrowed = embed.table(f32, self.rows, self.dim, F32)
-        self.table = borrowed if form == "f32" else embed.converted(borrowed, FORMS[form])
+        self.table = borrowed
+        if form != "f32":
+            self.table = embed.converted(borrowed, FORMS[form])
+            embed.release(borrowed)
         self.stored = f32 if form == "f32" else embed.stored(self.table, self.rows)
         self.bytes = self.stored.nbytes
         self.checked = np.unique(np.linspace(0, self.rows - 1, CHECKED).astype(np.int64))
@@ -118,7 +133,6 @@ class Torch:
         torch.set_num_threads(threads)
         torch.set_grad_enabled(False)
         self.heading = f"torch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}"
-        self.weights = self.plain = None
 
     def turn(self, function):
         last = []
@@ -161,7 +175,7 @@ class Torch:
 
 class OpenVINO:
     def __init__(self, threads):
-        self.ov, self.core, self.threads = importlib.import_module("openvino"), None, threads
+        self.ov, self.threads = importlib.import_module("openvino"), threads
         self.operations = importlib.import_module("openvino.opset13")
         self.core = self.ov.Core()
         self.heading = f"openvino {self.ov.__version__}, {' '.join(self.core.get_property('CPU', 'OPTIMIZATION_CAPABILITIES'))}"
@@ -229,8 +243,10 @@ class OpenBLAS:
         out, w, x = memory((n, rows), np.float32), weights.stored.ctypes.data, hidden.ctypes.data
         y = out.ctypes.data
         if n == 1:
-            return {"OpenBLAS sgemv": (lambda: self.lib.scipy_cblas_sgemv(self.ROW_MAJOR, self.AS_IS, rows, dim, 1, w, dim, x, 1, 0, y, 1), lambda: out)}
-        return {"OpenBLAS sgemm": (lambda: self.lib.scipy_cblas_sgemm(self.ROW_MAJOR, self.AS_IS, self.TRANSPOSED, n, rows, dim, 1, x, dim, w, dim, 0, y, rows), lambda: out)}
+            sgemv = self.lib.scipy_cblas_sgemv
+            return {"OpenBLAS sgemv": (lambda: sgemv(self.ROW_MAJOR, self.AS_IS, rows, dim, 1, w, dim, x, 1, 0, y, 1), lambda: out)}
+        order, sides, sgemm = self.ROW_MAJOR, (self.AS_IS, self.TRANSPOSED), self.lib.scipy_cblas_sgemm
+        return {"OpenBLAS sgemm": (lambda: sgemm(order, *sides, n, rows, dim, 1, x, dim, w, dim, 0, y, rows), lambda: out)}
 
 
 class Ggml:
@@ -245,19 +261,20 @@ class Ggml:
         folder = self.folder or os.path.join(folder_of("llama_cpp"), "lib")
         self.base = base = C.CDLL(os.path.join(folder, "libggml-base.so"), C.RTLD_GLOBAL)
         self.cpu = cpu = C.CDLL(os.path.join(folder, "libggml-cpu.so"), C.RTLD_GLOBAL)
-        p, n, i = C.c_void_p, C.c_int64, C.c_int
-        for lib, name, result, arguments in (
-                (base, "ggml_init", p, [self.Parameters]), (base, "ggml_free", None, [p]), (base, "ggml_new_tensor_2d", p, [p, i, n, n]),
-                (base, "ggml_mul_mat", p, [p, p, p]), (base, "ggml_new_graph", p, [p]), (base, "ggml_build_forward_expand", None, [p, p]),
-                (base, "ggml_backend_alloc_ctx_tensors_from_buft", p, [p, p]), (base, "ggml_backend_buffer_free", None, [p]),
-                (base, "ggml_backend_tensor_set", None, [p, p, C.c_size_t, C.c_size_t]), (base, "ggml_backend_tensor_get", None, [p, p, C.c_size_t, C.c_size_t]),
-                (base, "ggml_backend_graph_compute", i, [p, p]), (base, "ggml_backend_dev_supports_op", C.c_bool, [p, p]),
-                (base, "ggml_backend_reg_dev_get", p, [p, C.c_size_t]), (base, "ggml_backend_reg_get_proc_address", p, [p, C.c_char_p]),
-                (base, "ggml_backend_cpu_buffer_type", p, []), (base, "ggml_backend_buft_name", C.c_char_p, [p]), (base, "ggml_version", C.c_char_p, []),
-                (base, "ggml_commit", C.c_char_p, []), (cpu, "ggml_backend_cpu_init", p, []), (cpu, "ggml_backend_cpu_reg", p, []),
-                (cpu, "ggml_backend_cpu_set_n_threads", None, [p, i])):
-            function = getattr(lib, name)
+        p, n, i, size, text = C.c_void_p, C.c_int64, C.c_int, C.c_size_t, C.c_char_p
+        for lib, name, result, *arguments in (
+                (base, "version", text), (base, "commit", text), (base, "log_set", None, p, p), (base, "init", p, self.Parameters), (base, "free", None, p),
+                (base, "new_tensor_2d", p, p, i, n, n), (base, "mul_mat", p, p, p, p), (base, "new_graph", p, p),
+                (base, "build_forward_expand", None, p, p), (base, "backend_alloc_ctx_tensors_from_buft", p, p, p),
+                (base, "backend_buffer_free", None, p), (base, "backend_tensor_set", None, p, p, size, size),
+                (base, "backend_tensor_get", None, p, p, size, size), (base, "backend_graph_compute", i, p, p),
+                (base, "backend_dev_supports_op", C.c_bool, p, p), (base, "backend_reg_dev_get", p, p, size),
+                (base, "backend_reg_get_proc_address", p, p, text), (base, "backend_cpu_buffer_type", p), (base, "backend_buft_name", text, p),
+                (cpu, "backend_cpu_init", p), (cpu, "backend_cpu_reg", p), (cpu, "backend_cpu_set_n_threads", None, p, i)):
+            function = getattr(lib, f"ggml_{name}")
             function.restype, function.argtypes = result, arguments
+        self.quiet = C.CFUNCTYPE(None, i, C.c_char_p, p)(lambda level, text, data: None)
+        base.ggml_log_set(self.quiet, None)
         self.backend = cpu.ggml_backend_cpu_init()
         cpu.ggml_backend_cpu_set_n_threads(self.backend, threads)
         registry = cpu.ggml_backend_cpu_reg()
@@ -273,7 +290,7 @@ class Ggml:
         self.weights, self.held, self.graphs = None, {}, []
 
     def placed(self, kind, make):
-        """A context with the tensors that make(context) names, in that kind of memory; (tensors, release) or None when it refuses."""
+        """(what make(context) gives, context, memory of that kind for its tensors or None)"""
         context = self.base.ggml_init(self.Parameters(1 << 20, None, True))
         tensors = make(context)
         buffer = self.base.ggml_backend_alloc_ctx_tensors_from_buft(context, kind)
@@ -365,12 +382,12 @@ def found(threads):
             print(f"{name}: missing ({reason})", flush=True)
 
 
-def compare(machine, embed, peers, shape, weights, head, batch, rounds):
+def compare(machine, embed, peers, shape, weights, head, batch, rounds, rounded):
     """One batch: measures, prints a line per contestant, gives the row of the table."""
     hidden = memory((batch, weights.dim), np.float32)
     hidden[:] = np.random.default_rng(batch).standard_normal(hidden.shape, np.float32)
     out = memory((batch, weights.rows), np.float32)
-    activation = ROUNDED.get(weights.form, F32) if batch >= FIRST_ROUNDED else F32
+    activation = ROUNDED.get(weights.form, F32) if rounded else F32
     turns = {"libembed": (embed.logits(head, hidden, out, activation), lambda: out)}
     for peer in peers:
         try:
@@ -393,9 +410,11 @@ def compare(machine, embed, peers, shape, weights, head, batch, rounds):
 def row(title, figures, wanted, activation):
     if activation:
         title += {BF16: ", to BF16", Q8_0: ", to Q8_0"}[activation]
-    if "libembed" not in figures or len(figures) < 2:
-        return [title, "-", "-", "-", "-", "no figure"]
+    if "libembed" not in figures:
+        return [title, "no figure", "-", "-", "-", "-"]
     ours, error = figures.pop("libembed")
+    if not figures:
+        return [title, f"{ours * 1e3:.3f} ms", "none", "-", f"{error:.0e}, -", "-"]
     best = min(figures, key=lambda name: figures[name][0])
     said = []
     for ratio, words in wanted:
@@ -406,8 +425,8 @@ def row(title, figures, wanted, activation):
         name = min(named, key=lambda n: figures[n][0])
         reached = figures[name][0] / ours
         said.append(f"{ratio} x {name}: {reached:.2f} {'met' if reached >= ratio else 'NOT MET'}")
-    return [title, f"{ours * 1e3:.3f} ms", f"{best} {figures[best][0] * 1e3:.3f} ms", f"{figures[best][0] / ours:.2f}", f"{error:.0e}, {figures[best][1]:.0e}",
-            "; ".join(said) or "-"]
+    theirs, worst = figures[best]
+    return [title, f"{ours * 1e3:.3f} ms", f"{best} {theirs * 1e3:.3f} ms", f"{theirs / ours:.2f}", f"{error:.0e}, {worst:.0e}", "; ".join(said) or "-"]
 
 
 def show(table):
@@ -424,6 +443,7 @@ def main():
     parser.add_argument("--form", choices=FORMS)
     parser.add_argument("--batch", default="1,4,8,16,64,512")
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--rounded-from", type=int, default=8)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--ggml", default="")
     a = parser.parse_args()
@@ -439,7 +459,7 @@ def main():
         weights = Weights(embed, form, numbers)
         head = embed.head(weights.table)
         for batch in map(int, a.batch.split(",")):
-            table.append(compare(machine, embed, peers, a.shape, weights, head, batch, a.rounds))
+            table.append(compare(machine, embed, peers, a.shape, weights, head, batch, a.rounds, batch >= a.rounded_from))
         embed.lib.embed_head_release(head)
         embed.release(weights.table)
     print()

@@ -24,14 +24,17 @@ typedef void embed__dot_blocks(const void *rows, int64_t row_bytes, int64_t coun
 
 typedef struct embed__dot_kernels {
   embed__dot_tile *tile[EMBED__STORED_COUNT];
-  embed__dot_blocks *blocks[EMBED__FORM_COUNT]; /* NULL: this level has none, rows are decoded first */
-  int vector_bits;                              /* of the vectors that they multiply with: what a planner compares with another library's */
+  int vector_bits; /* of the vectors that they multiply with: what a planner compares with another library's */
 } embed__dot_kernels;
+
+typedef struct embed__dot_block_kernels {
+  embed__dot_blocks *tile[EMBED__FORM_COUNT]; /* NULL: this level has none, rows are decoded first */
+} embed__dot_block_kernels;
 
 void embed__dot_scalar(embed__dot_kernels *k);
 void embed__dot_avx2(embed__dot_kernels *k);
 void embed__dot_avx512(embed__dot_kernels *k);
 void embed__dot_neon(embed__dot_kernels *k);
-void embed__dot_blocks_avx512(embed__dot_kernels *k);
+void embed__dot_blocks_avx512(embed__dot_block_kernels *k);
 
 #endif

@@ -15,6 +15,7 @@ typedef struct embed__kernels {
   embed__reduce_kernels reduce;
   embed__gather_kernels gather;
   embed__panel_kernels panel;
+  embed__dot_block_kernels dot_blocks;
 } embed__kernels;
 
 int embed__level_count(void);             /* of this architecture */

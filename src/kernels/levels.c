@@ -6,13 +6,13 @@
 #include "kernels/quantised.h"
 
 /* Each level's own overrides, on top of what k holds already. */
-#define ROW(level)    embed__row_##level(&k->row);
-#define DOT(level)    embed__dot_##level(&k->dot);
-#define DOT_BLOCKS(level) embed__dot_blocks_##level(&k->dot);
-#define REDUCE(level) embed__reduce_##level(&k->reduce);
-#define GATHER(level) embed__gather_##level(&k->gather);
-#define PANEL(level)  embed__panel_##level(&k->panel);
-#define QUANTISED(level) embed__quantised_##level(&k->panel);
+#define ROW(level)        embed__row_##level(&k->row);
+#define DOT(level)        embed__dot_##level(&k->dot);
+#define DOT_BLOCKS(level) embed__dot_blocks_##level(&k->dot_blocks);
+#define REDUCE(level)     embed__reduce_##level(&k->reduce);
+#define GATHER(level)     embed__gather_##level(&k->gather);
+#define PANEL(level)      embed__panel_##level(&k->panel);
+#define QUANTISED(level)  embed__quantised_##level(&k->panel);
 #define LEVEL(name, needs, families)               \
   static void override_##name(embed__kernels *k) { \
     (void)k;                                       \

@@ -20,6 +20,7 @@ enum {
   PANEL_ROWS = 128,       /* and on panels of floats */
   FEW_BLOCKS = 8,         /* up to here tasks take fewer rows, so that there are enough of them */
   FEW_ROWS = 16,
+  DIRECT_ROWS = 4,       /* hidden rows up to which quantised rows are multiplied as they are stored */
   STATE_BYTES = 32 << 20 /* of all slots' tiles and states together */
 };
 
@@ -33,6 +34,14 @@ enum {
  * 128            180    190     211       139    178     172       196              203
  * 512            173    203     198       132    179     178       175              281
  *
+ * hidden rows, ms       1     2     3     4
+ * q8_0  as stored      1.95  2.10  2.14  2.45    prepared  2.09  2.62  2.60  2.89
+ * int8  as stored      1.83  1.76  1.79  2.25    prepared  1.77  2.12  2.30  2.71
+ * q4_K  as stored      1.28  1.51  1.72  1.87    prepared  1.16  1.55  1.72  1.99
+ * int4  as stored      1.42  1.79  2.65  3.16    prepared  1.31  1.80  2.00  2.82
+ *
+ * - Up to DIRECT_ROWS quantised rows go as they are stored, those of nibbles where there are no panels: float products
+ *   of nibbles cost 17 instructions for 64 weights, on two ports 22 GB/s where memory has more.
  * - Up to 8 rows everything waits for memory: rows as they are stored. So do larger batches until panels pay.
  * - Exact products of quantised rows cost an integer product per 8 bits of x: from PACK_ROWS on it is cheaper to
  *   decode the rows once per chunk, even for a prepared head.
@@ -72,6 +81,17 @@ static int64_t pack_rows(const embed_context *ctx, const embed__sweep *s, int *f
   return *form == stored && stored != EMBED__PANEL_F32 ? PACK_16_BIT_ROWS : PACK_ROWS;
 }
 
+static bool in_nibbles(int form) { return form == EMBED__PANEL_I4 || form == EMBED__PANEL_Q4_0 || form == EMBED__PANEL_Q4_K; }
+
+/* Exact products of a few hidden rows with quantised rows as they are stored, whose weights become floats in registers. The
+ * order of sums is not that of panels: a reproducible context has the latter for every n. */
+static bool direct_pays(const embed_context *ctx, const embed__sweep *s) {
+  const embed__kernels *k = ctx->kernels;
+  const embed__codec *codec = s->table->codec;
+  if (!is_quantised(s->form) || s->activation != EMBED__EXACT || s->n > DIRECT_ROWS || ctx->flags & EMBED_CONTEXT_REPRODUCIBLE) return false;
+  return k->dot.vector_bits >= 512 && (codec->stored >= 0 || k->dot_blocks.tile[codec->form]) && !(s->prepared && in_nibbles(s->form));
+}
+
 static void choose_way(const embed_context *ctx, embed__sweep *s, bool blas) {
   const embed__panel_kernels *k = &ctx->kernels->panel;
   const embed_table *t = s->table;
@@ -84,6 +104,8 @@ static void choose_way(const embed_context *ctx, embed__sweep *s, bool blas) {
   const bool pack = s->n >= pack_rows(ctx, s, &packed) && wide && !reproducible && !(s->prepared && packed == s->form);
   if (s->force_blas || (blas && s->direct && !s->prepared && blas_pays(ctx, s->n))) {
     s->way = EMBED__BY_BLAS;
+  } else if (direct_pays(ctx, s)) {
+    s->way = EMBED__IN_PLACE;
   } else if (pack) {
     s->way = EMBED__PACKED;
     s->form = packed;

@@ -5,7 +5,10 @@
 #include "core/checked.h"
 #include "sweep/sweep.h"
 
-enum { DECODED_ROWS = 32 }; /* stay in L2 beside the hidden vectors */
+enum {
+  DECODED_ROWS = 32, /* stay in L2 beside the hidden vectors */
+  FEW_HIDDEN = 4     /* one pass of the kernels that decode in registers; the bits are the same */
+};
 
 int64_t embed__decoded_rows(const embed_table *t) { return t->codec->stored < 0 ? DECODED_ROWS : 0; }
 
@@ -17,11 +20,15 @@ int64_t embed__decoded_floats(const embed_table *t) {
 
 void embed__product(const embed__kernels *k, const embed_table *t, int64_t first, int64_t count, const float *x, int64_t ldx, int64_t n, float *decoded,
                     float *z, int64_t ldz) {
-  if (t->codec->stored >= 0) {
+  embed__dot_blocks *blocks = n <= FEW_HIDDEN ? k->dot_blocks.tile[t->codec->form] : NULL;
+  if (t->codec->stored >= 0 || blocks) {
     const unsigned char *rows;
     for (int64_t done = 0, together, stride; done < count; done += together) {
       together = embed__rows_together(t, first + done, count - done, &rows, &stride);
-      k->dot.tile[t->codec->stored](rows, stride, together, x, ldx, n, t->dim, z + done, ldz);
+      if (blocks)
+        blocks(rows, stride, together, x, ldx, n, t->dim, t->group, z + done, ldz);
+      else
+        k->dot.tile[t->codec->stored](rows, stride, together, x, ldx, n, t->dim, z + done, ldz);
     }
     return;
   }

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "core/checked.h"
 #include "core/half.h"
 #include "sweep/sweep.h"
 
@@ -51,15 +52,25 @@ static bool among(const int32_t *ids, int64_t n, int32_t id) {
   return false;
 }
 
+static float threshold(const embed__topk *top) {
+  if (top->count < top->capacity || top->count == 0) return -INFINITY;
+  return isnan(top->entries[0].value) ? INFINITY : top->entries[0].value; /* only another NaN can still come in */
+}
+
+/* A full heap turns nearly all values away at once. The first tile fills it, and meets a better threshold each time the
+ * number of values seen has doubled: 5 k or so of its values are ranked, not all. */
 void embed__topk_offer(const embed__kernels *k, embed__topk *top, const float *z, int64_t n, int32_t first, const int32_t *exclude, int64_t excluded) {
+  enum { FEW = 64 };
+  const bool full = top->count == top->capacity;
   int32_t index[EMBED__BLOCK];
-  float threshold = top->count == top->capacity && top->count > 0 ? top->entries[0].value : -INFINITY;
-  if (isnan(threshold)) threshold = INFINITY; /* only another NaN can still come in */
-  int64_t candidates = k->reduce.at_least(z, n, threshold, index);
-  for (int64_t i = 0; i < candidates; ++i) {
-    int32_t id = first + index[i];
-    if (excluded && among(exclude, excluded, id)) continue;
-    push(top, rank(z[index[i]], id));
+  for (int64_t at = 0, piece; at < n; at += piece) {
+    piece = full ? n : embed__min(n - at, embed__max(FEW, at));
+    int64_t candidates = k->reduce.at_least(z + at, piece, threshold(top), index);
+    for (int64_t i = 0; i < candidates; ++i) {
+      int32_t id = first + (int32_t)at + index[i];
+      if (excluded && among(exclude, excluded, id)) continue;
+      push(top, rank(z[at + index[i]], id));
+    }
   }
 }
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Worker threads that sleep on a condition variable and join one job at a time. The caller is worker 0. It waits only
- * for workers that have joined: one that wakes too late finds the job closed, so a busy machine delays nobody. */
+ * for workers that have joined: one that wakes too late finds the job closed, so a busy machine delays nobody.
+ *
+ * Each worker begins with a range of tasks of its own, the same in every run of as many tasks: what a run writes is in
+ * the cache of the core that wrote it in the last one, and a worker reads on where it left off. Who has finished helps
+ * the others, from the far end of their ranges. */
 #include "thread/pool.h"
 
 #include <pthread.h>
@@ -14,7 +18,10 @@
 #include "core/refcount.h"
 #include "thread/run.h"
 
-enum { MOST_THREADS = 1024, WORKER_STACK = 256 << 10 /* bytes: tasks keep their buffers in scratch */ };
+enum { MOST_THREADS = 1024, WORKER_STACK = 256 << 10 /* bytes: tasks keep their buffers in scratch */, CACHE_LINE = 64 };
+/* A sleep and a wake cost as much as a short call. Who waits looks so many times before it sleeps, 5 to 20 us: enough for
+ * the last task of another worker, and for a call that follows closely. */
+enum { LOOKS = 400 };
 
 struct embed_pool {
   embed__refcount references;
@@ -23,26 +30,53 @@ struct embed_pool {
   atomic_bool busy;
   pthread_mutex_t mutex; /* guards what follows */
   pthread_cond_t work, finished;
-  uint64_t generation; /* of the job on offer */
-  bool open, stop;     /* open: workers may still join */
-  int32_t joined;
+  _Atomic uint64_t generation; /* of the job on offer; written under the mutex, as joined is */
+  bool open, stop;             /* open: workers may still join */
+  _Atomic int32_t joined;
   int32_t started; /* threads that exist */
   embed_task *task;
   void *job;
-  int64_t n;
-  _Atomic int64_t next; /* first index nobody has taken */
-  struct worker {
+  struct worker {                              /* [0]: the caller, without a thread */
+    _Alignas(CACHE_LINE) int64_t first, count; /* its range of the job's tasks */
+    _Atomic int64_t claimed;                   /* of them, by anybody */
+    _Atomic int64_t helped;                    /* of those, by others: these lie at the end */
     pthread_t thread;
     embed_pool *pool;
     int32_t index;
   } workers[];
 };
 
-static void take_tasks(embed_pool *pool, int32_t worker) {
-  for (;;) {
-    int64_t index = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
-    if (index >= pool->n) return;
-    pool->task(pool->job, index, worker);
+/* A claim is a right to one task of the range. There are `count` of them, so that those taken from the front and those
+ * taken from the end never meet. */
+static bool claim(struct worker *of) { return atomic_fetch_add_explicit(&of->claimed, 1, memory_order_relaxed) < of->count; }
+
+static void run_tasks(embed_pool *pool, int32_t worker) {
+  struct worker *self = &pool->workers[worker];
+  for (int64_t next = self->first; claim(self); ++next) pool->task(pool->job, next, worker);
+  for (int32_t i = 1; i < pool->threads; ++i) {
+    struct worker *other = &pool->workers[(worker + i) % pool->threads];
+    if (atomic_load_explicit(&other->claimed, memory_order_relaxed) >= other->count) continue; /* a look costs less than a claim */
+    for (int64_t last = other->first + other->count - 1; claim(other);)
+      pool->task(pool->job, last - atomic_fetch_add_explicit(&other->helped, 1, memory_order_relaxed), worker);
+  }
+}
+
+static void pause_a_little(void) {
+#if defined __x86_64__ || defined __i386__
+  __builtin_ia32_pause();
+#elif defined __aarch64__
+  __asm__ volatile("yield");
+#endif
+}
+
+static void share_out(embed_pool *pool, int64_t n) {
+  const int64_t each = n / pool->threads, more = n % pool->threads;
+  for (int32_t i = 0; i < pool->threads; ++i) {
+    struct worker *w = &pool->workers[i];
+    w->first = i * each + (i < more ? i : more);
+    w->count = each + (i < more);
+    atomic_store_explicit(&w->claimed, 0, memory_order_relaxed);
+    atomic_store_explicit(&w->helped, 0, memory_order_relaxed);
   }
 }
 
@@ -57,9 +91,12 @@ static void *work(void *arg) {
     seen = pool->generation;
     ++pool->joined;
     pthread_mutex_unlock(&pool->mutex);
-    take_tasks(pool, self->index);
+    run_tasks(pool, self->index);
     pthread_mutex_lock(&pool->mutex);
     if (--pool->joined == 0) pthread_cond_signal(&pool->finished);
+    pthread_mutex_unlock(&pool->mutex);
+    for (int i = 0; i < LOOKS && atomic_load_explicit(&pool->generation, memory_order_relaxed) == seen; ++i) pause_a_little();
+    pthread_mutex_lock(&pool->mutex);
   }
   pthread_mutex_unlock(&pool->mutex);
   return NULL;
@@ -72,7 +109,7 @@ static void destroy(embed_pool *pool) {
   pool->stop = true;
   pthread_cond_broadcast(&pool->work);
   pthread_mutex_unlock(&pool->mutex);
-  for (int32_t i = 0; i < pool->started; ++i) pthread_join(pool->workers[i].thread, NULL);
+  for (int32_t i = 1; i <= pool->started; ++i) pthread_join(pool->workers[i].thread, NULL);
   pthread_cond_destroy(&pool->finished);
   pthread_cond_destroy(&pool->work);
   pthread_mutex_destroy(&pool->mutex);
@@ -89,7 +126,7 @@ static embed_status start_workers(embed_pool *pool) {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   int failed = 0;
   while (!failed && pool->started < pool->threads - 1) {
-    struct worker *w = &pool->workers[pool->started];
+    struct worker *w = &pool->workers[pool->started + 1];
     w->pool = pool;
     w->index = pool->started + 1;
     failed = pthread_create(&w->thread, &attributes, work, w);
@@ -160,8 +197,7 @@ void embed__pool_run(embed_pool *pool, int64_t n, embed_task *task, void *job) {
   pthread_mutex_lock(&pool->mutex);
   pool->task = task;
   pool->job = job;
-  pool->n = n;
-  atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
+  share_out(pool, n);
   ++pool->generation;
   pool->open = true;
   if (n - 1 >= pool->threads - 1) {
@@ -170,9 +206,12 @@ void embed__pool_run(embed_pool *pool, int64_t n, embed_task *task, void *job) {
     for (int64_t i = 0; i < n - 1; ++i) pthread_cond_signal(&pool->work);
   }
   pthread_mutex_unlock(&pool->mutex);
-  take_tasks(pool, 0);
+  run_tasks(pool, 0);
   pthread_mutex_lock(&pool->mutex);
   pool->open = false;
+  pthread_mutex_unlock(&pool->mutex);
+  for (int i = 0; i < LOOKS && atomic_load_explicit(&pool->joined, memory_order_relaxed); ++i) pause_a_little();
+  pthread_mutex_lock(&pool->mutex);
   while (pool->joined) pthread_cond_wait(&pool->finished, &pool->mutex);
   pthread_mutex_unlock(&pool->mutex);
   atomic_store_explicit(&pool->busy, false, memory_order_release);

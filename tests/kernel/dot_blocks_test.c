@@ -68,7 +68,7 @@ static void products(const embed__kernels *k, const setup *s, int64_t first, int
   guarded out = guarded_new((size_t)(n * ldz) * 4 + 4, 1);
   float *at = (float *)(void *)out.at;
   memset(at, 0xA5, (size_t)(n * ldz) * 4 + 4);
-  k->dot.blocks[s->kind->form](s->table.at + first * s->stride, s->stride, count, s->x + i * s->ldx, s->ldx, n, s->dim, s->group, at + 1, ldz);
+  k->dot_blocks.tile[s->kind->form](s->table.at + first * s->stride, s->stride, count, s->x + i * s->ldx, s->ldx, n, s->dim, s->group, at + 1, ldz);
   for (int64_t h = 0; h < n; ++h) {
     memcpy(z + h * count, at + 1 + h * ldz, (size_t)count * 4);
     memset(at + 1 + h * ldz, 0xA5, (size_t)count * 4);
@@ -81,7 +81,7 @@ static void each_shape(const embed__kernels *k, void (*check)(const embed__kerne
   static const int64_t blocks[] = {1, 2, 3, 5, 8, 15, 16, 17, 24, 33, 64};
   uint64_t seed = 1;
   for (int f = 0; f < FORMS; ++f) {
-    if (!k->dot.blocks[kinds[f].form]) continue;
+    if (!k->dot_blocks.tile[kinds[f].form]) continue;
     for (int32_t group = 32; group <= (kinds[f].block_columns ? 32 : 128); group *= 2) {
       for (size_t b = 0; b < sizeof blocks / sizeof *blocks; ++b) {
         if (kinds[f].block_columns == 256 && blocks[b] > 8) continue;

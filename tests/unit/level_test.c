@@ -51,9 +51,9 @@ static void every_level_has_every_kernel(void **state) {
     embed__kernels k;
     memset(&k, 0, sizeof k);
     embed__level_fill(level, &k);
-    /* dot's products of quantised rows and the families from gather on have holes where a caller does without. */
+    /* The families from gather on have holes where a caller does without. */
     all_there(&k, offsetof(embed__kernels, row), offsetof(embed__kernels, dot), level);
-    all_there(&k, offsetof(embed__kernels, dot.tile), offsetof(embed__kernels, dot.blocks), level);
+    all_there(&k, offsetof(embed__kernels, dot.tile), offsetof(embed__kernels, dot.vector_bits), level);
     all_there(&k, offsetof(embed__kernels, reduce), offsetof(embed__kernels, gather), level);
   }
 }

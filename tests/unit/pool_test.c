@@ -57,6 +57,67 @@ static void each_task_runs_once_for_any_number(void **state) {
   }
 }
 
+enum { RANGE = 100, RANGES = 4 };
+
+typedef struct ranges {
+  atomic_int first_task[RANGES]; /* of worker, -1: none yet */
+  atomic_int begun, done, last_own, late;
+} ranges;
+
+static void wait_until(atomic_int *counter, int value, atomic_int *late) {
+  for (int i = 0; i < 100000 && atomic_load(counter) < value; ++i) nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+  if (atomic_load(counter) < value) atomic_store(late, 1);
+}
+
+/* Nobody ends its first task before everybody has begun one. */
+static void begin_together(void *arg, int64_t index, int32_t worker) {
+  ranges *r = arg;
+  int none = -1;
+  if (!atomic_compare_exchange_strong(&r->first_task[worker], &none, (int)index)) return;
+  atomic_fetch_add(&r->begun, 1);
+  wait_until(&r->begun, RANGES, &r->late);
+}
+
+static void each_worker_begins_with_a_range_of_its_own(void **state) {
+  (void)state;
+  embed_pool *pool;
+  assert_int_equal(embed_pool_create(RANGES, &pool), EMBED_OK);
+  for (int round = 0; round < 20; ++round) {
+    ranges r = {.begun = 0};
+    for (int w = 0; w < RANGES; ++w) atomic_store(&r.first_task[w], -1);
+    embed__pool_run(pool, RANGES * RANGE, begin_together, &r);
+    assert_false(atomic_load(&r.late));
+    for (int w = 0; w < RANGES; ++w) assert_int_equal(atomic_load(&r.first_task[w]), w * RANGE);
+  }
+  embed_pool_release(pool);
+}
+
+/* The caller's first task ends when all others have: somebody else must run the rest of its range, from the end. */
+static void hold_the_callers_range(void *arg, int64_t index, int32_t worker) {
+  ranges *r = arg;
+  (void)worker; /* 0 for task 0, unless the caller comes last */
+  if (index == 0) {
+    wait_until(&r->done, 2 * RANGE - 1, &r->late);
+    return;
+  }
+  if (index < RANGE && atomic_exchange(&r->last_own, (int)index) <= index) atomic_store(&r->late, 1);
+  atomic_fetch_add(&r->done, 1);
+}
+
+static void who_has_finished_helps_from_the_far_end(void **state) {
+  (void)state;
+  embed_pool *pool;
+  assert_int_equal(embed_pool_create(2, &pool), EMBED_OK);
+  for (int round = 0; round < 20; ++round) {
+    ranges r = {.last_own = RANGE};
+    embed__pool_run(pool, 2 * RANGE, hold_the_callers_range, &r);
+    assert_false(atomic_load(&r.late));
+    assert_int_equal(atomic_load(&r.done), 2 * RANGE - 1);
+    assert_int_equal(atomic_load(&r.last_own), 1);
+  }
+  embed_pool_release(pool);
+}
+
 static int threads_alive(void) {
   int n = 0;
   DIR *tasks = opendir("/proc/self/task");
@@ -274,6 +335,8 @@ static void exactly_one_thread_drops_the_last_reference(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(each_task_runs_once_for_any_number),
+    cmocka_unit_test(each_worker_begins_with_a_range_of_its_own),
+    cmocka_unit_test(who_has_finished_helps_from_the_far_end),
     cmocka_unit_test(a_hundred_pools_come_and_go),
     cmocka_unit_test(wrong_numbers_of_threads_are_refused),
     cmocka_unit_test(workers_block_every_signal_and_the_callers_mask_stays),

@@ -123,7 +123,7 @@ INLINE void six_bit_scales(const unsigned char *block, float of[16]) {
   const words place = _mm512_setr_epi32(0, 8, 16, 24, 0, 8, 16, 24, 0, 8, 16, 24, 4, 12, 20, 28);
   const words mask = _mm512_setr_epi32(63, 63, 63, 63, 15, 15, 15, 15, 63, 63, 63, 63, 15, 15, 15, 15);
   const words upper = _mm512_setr_epi32(1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2);
-  const words upper_place = _mm512_setr_epi32(0, 8, 16, 24, 2, 10, 18, 26, 0, 8, 16, 24, 2, 10, 18, 26);
+  const words upper_place = _mm512_setr_epi32(0, 0, 0, 0, 2, 10, 18, 26, 0, 0, 0, 0, 2, 10, 18, 26);
   const words upper_mask = _mm512_setr_epi32(0, 0, 0, 0, 48, 48, 48, 48, 0, 0, 0, 0, 48, 48, 48, 48);
   words header = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)block));
   words low = _mm512_and_si512(_mm512_srlv_epi32(_mm512_permutexvar_epi32(word, header), place), mask);
@@ -260,11 +260,11 @@ static void blocks_i4_group(ARGUMENTS) { /* one body for each group: of a variab
     tiles(EMBED__FORM_i4_group, rows, row_bytes, count, x, ldx, n, dim, 0, z, ldz);
 }
 
-void embed__dot_blocks_avx512(embed__dot_kernels *k) {
-  k->blocks[EMBED__FORM_i4_group] = blocks_i4_group;
-  k->blocks[EMBED__FORM_q8_0] = blocks_q8_0;
-  k->blocks[EMBED__FORM_q4_0] = blocks_q4_0;
-  k->blocks[EMBED__FORM_q4_k] = blocks_q4_k;
-  k->blocks[EMBED__FORM_q5_k] = blocks_q5_k;
-  k->blocks[EMBED__FORM_q6_k] = blocks_q6_k;
+void embed__dot_blocks_avx512(embed__dot_block_kernels *k) {
+  k->tile[EMBED__FORM_i4_group] = blocks_i4_group;
+  k->tile[EMBED__FORM_q8_0] = blocks_q8_0;
+  k->tile[EMBED__FORM_q4_0] = blocks_q4_0;
+  k->tile[EMBED__FORM_q4_k] = blocks_q4_k;
+  k->tile[EMBED__FORM_q5_k] = blocks_q5_k;
+  k->tile[EMBED__FORM_q6_k] = blocks_q6_k;
 }
