@@ -297,6 +297,41 @@ static void head_on_states_as_frozen(const model *m) {
   close_model(o);
 }
 
+/* llama.cpp rounds hidden rows to Q8_0 in front of a Q8_0 table: by the mode of that name its logits come out, from rows as they are
+ * stored and from a prepared head. */
+static void rounded_head_as_llama_cpp(const model *m, double within) {
+  opened o = open_model(m);
+  float *states = recorded(&o, m->hidden), *logits = malloc((size_t)(STATES * o.rows) * sizeof *logits);
+  assert_non_null(logits);
+  const embed_sweep_options rounded = {.size = sizeof rounded, .activation = EMBED_Q8_0};
+  for (int prepared = 0; prepared < 2; ++prepared)
+    for (int64_t together = 1; together <= STATES; together += STATES - 1) {
+      answers a = ask(m);
+      int asked = 0;
+      embed_head *h = NULL;
+      const embed_head_options form = {.size = sizeof form, .flags = prepared ? EMBED_HEAD_PREPARE : 0};
+      assert_int_equal(embed_file_head(o.ctx, o.file, o.table, &form, &h), EMBED_OK);
+      const int64_t width = embed_head_vocab(h);
+      for (int64_t i = 0; i < STATES; i += together)
+        assert_int_equal(embed_logits(o.ctx, h, states + i * o.dim, EMBED_F32, together, 0, logits + i * width, 0, &rounded), EMBED_OK);
+      while (next(&a, "llama")) {
+        int64_t at = (int64_t)number(&a), ids[TOP];
+        assert_true(at >= 0 && at < STATES);
+        for (int k = 0; k < TOP; ++k) ids[k] = (int64_t)number(&a);
+        for (int k = 0; k < TOP; ++k) {
+          double want = number(&a), got = (double)logits[at * width + ids[k]];
+          if (fabs(got - want) > within) fail_msg("state %d, id %d: %.7f, llama.cpp has %.7f", (int)at, (int)ids[k], got, want);
+        }
+        ++asked;
+      }
+      embed_head_release(h);
+      done(&a, asked, STATES);
+    }
+  free(logits);
+  free(states);
+  close_model(o);
+}
+
 /* The file's own norm, as embed_file_conventions says, in front of the head. The recorded states are within 1.2e-7 of the row's largest
  * of the exact ones, and the norm's own rounding to float adds 0.6e-7. */
 static void norm_and_head_as_frozen(const model *m) {
@@ -347,6 +382,14 @@ static void smollm2_answers_recorded_states(void **state) {
 static void smollm2_answers_states_before_the_norm(void **state) {
   (void)state;
   norm_and_head_as_frozen(&smollm2);
+}
+static void smollm2_answers_as_llama_cpp_where_states_are_rounded(void **state) {
+  (void)state;
+  rounded_head_as_llama_cpp(&smollm2, 1e-5);
+}
+static void gemma3_answers_as_llama_cpp_where_states_are_rounded(void **state) {
+  (void)state;
+  rounded_head_as_llama_cpp(&gemma3, 1e-5);
 }
 static void gemma3_has_tied_ends(void **state) {
   (void)state;
@@ -445,6 +488,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(smollm2_answers_sines),
     cmocka_unit_test(smollm2_answers_recorded_states),
     cmocka_unit_test(smollm2_answers_states_before_the_norm),
+    cmocka_unit_test(smollm2_answers_as_llama_cpp_where_states_are_rounded),
+    cmocka_unit_test(gemma3_answers_as_llama_cpp_where_states_are_rounded),
     cmocka_unit_test(gemma3_has_tied_ends),
     cmocka_unit_test(gemma3_has_its_rows),
     cmocka_unit_test(gemma3_has_its_neighbours),
