@@ -2,6 +2,8 @@
 /* Heads over the GGUF block dtypes: products, ranks and threads. head_test.c has the other dtypes, of any dim. */
 #include "gather.h"
 
+#include <sys/mman.h>
+
 enum { VOCAB = 1100, ROWS = 1111, MOST = 70, K = 9 };
 
 typedef struct block_head {
@@ -122,10 +124,50 @@ static void blas_heads_multiply_blocks(void **state) {
   embed_context_release(ctx);
 }
 
+/* More than 2^31 weights, nearly all of them a hole that reads as zeros. */
+static void products_past_two_to_the_31_weights_are_whole(void **state) {
+  (void)state;
+  enum { WIDE = 8960, MANY = 262144, FILLED = 2, N = 3 };
+  static const embed_dtype dtypes[] = {EMBED_I8_ROW, EMBED_Q8_0};
+  static const int32_t filled[FILLED] = {239674, MANY - 1};
+  if (sizeof(size_t) < 8) skip();
+  embed_context *ctx = context_new();
+  static float x[N * WIDE];
+  for (int i = 0; i < N * WIDE; ++i) x[i] = (float)(1 + i / WIDE);
+  for (int d = 0; d < 2; ++d) {
+    embed_table *t = NULL, *one = NULL;
+    embed_head *h = NULL;
+    embed_table_options o = {.size = sizeof o, .dtype = dtypes[d]};
+    OK(embed_table_create(ctx, 1, WIDE, &o, &one));
+    OK(embed_table_init(ctx, one, &(embed_init_options){.size = sizeof(embed_init_options), .kind = EMBED_INIT_CONSTANT, .scale = 0.5f}));
+    const size_t row_bytes = (size_t)embed_table_row_bytes(one), bytes = row_bytes * MANY;
+    unsigned char *w = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (w == MAP_FAILED) skip();
+    for (int i = 0; i < FILLED; ++i) memcpy(w + (size_t)filled[i] * row_bytes, embed_table_data(one), row_bytes);
+    o.data_bytes = (int64_t)bytes;
+    OK(embed_table_view(ctx, w, MANY, WIDE, &o, NULL, NULL, &t));
+    OK(embed_head_create(ctx, t, NULL, NULL, &h));
+    int32_t ids[N * FILLED];
+    float z[N * FILLED];
+    OK(embed_topk(ctx, h, x, EMBED_F32, N, 0, FILLED, ids, z, NULL, NULL, NULL));
+    for (int i = 0; i < N * FILLED; ++i) {
+      const float want = 0.5f * WIDE * (float)(1 + i / FILLED);
+      assert_true(fabsf(z[i] - want) <= 2e-6f * want + (dtypes[d] == EMBED_Q8_0 ? 1e-3f * want : 0)); /* half of 127 steps, a half-float's */
+      assert_true(ids[i] == filled[0] || ids[i] == filled[1]);
+    }
+    embed_head_release(h);
+    embed_table_release(t);
+    embed_table_release(one);
+    munmap(w, bytes);
+  }
+  embed_context_release(ctx);
+}
+
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(logits_are_those_of_the_decoded_rows_at_every_level_and_thread_count),
       cmocka_unit_test(blas_heads_multiply_blocks),
+      cmocka_unit_test(products_past_two_to_the_31_weights_are_whole),
   };
   if (argc > 1) cmocka_set_test_filter(argv[1]);
   return cmocka_run_group_tests(tests, NULL, NULL);
