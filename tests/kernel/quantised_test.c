@@ -38,7 +38,7 @@ static void random_rows(setup *s, uint64_t *state) {
     unsigned char *row = s->table.at + r * s->row_bytes;
     if (s->kind->form == EMBED__PANEL_I8) {
       float scale = r % 7 == 3 ? 0x1p-140f : test_uniform(state);
-      memcpy(row + s->dim, &scale, 4);
+      embed__put_le_f32(row + s->dim, scale);
       continue;
     }
     int64_t columns = s->kind->block_columns ? s->kind->block_columns : s->group;
@@ -46,7 +46,7 @@ static void random_rows(setup *s, uint64_t *state) {
     for (int64_t b = 0; b < (s->dim + columns - 1) / columns; ++b) {
       for (int h = 0; h < 2 && s->kind->half[h] >= 0; ++h) {
         uint16_t half = embed__f16_of_f32(test_uniform(state) * (r % 7 == 3 ? 0x1p-16f : 1.0f));
-        memcpy(row + b * bytes + s->kind->half[h], &half, 2);
+        embed__put_le_u16(row + b * bytes + s->kind->half[h], half);
       }
     }
   }
@@ -298,9 +298,9 @@ static void check_nonfinite_of(const embed__kernels *k, const struct kind *kind,
     unsigned char saved[4], *scale = s.table.at + 5 * s.row_bytes + (kind->form == EMBED__PANEL_I8 ? dim : kind->half[0]);
     memcpy(saved, scale, 4);
     if (kind->form == EMBED__PANEL_I8)
-      memcpy(scale, &(float){NAN}, 4);
+      embed__put_le_f32(scale, NAN);
     else
-      memcpy(scale, &(uint16_t){0x7E00}, 2);
+      embed__put_le_u16(scale, 0x7E00);
     panels = panels_of(&k->panel, &s, 0, 17, false);
     products(&k->panel, &s, activations[a], true, panels.at, 17, 0, 7, z);
     for (int64_t i = 0; i < 7; ++i) {

@@ -6,11 +6,7 @@
 
 enum { TILE_DIGITS = 1 };
 
-static float half_at(const unsigned char *at) {
-  uint16_t half;
-  memcpy(&half, at, 2);
-  return embed__f32_of_f16(half);
-}
+static float half_at(const unsigned char *at) { return embed__f32_of_f16(embed__le_u16(at)); }
 
 /* u of a column of a stored row; at: the row's block that the column is in, j: the column's place in it. */
 static unsigned u_at(embed__panel_form form, const unsigned char *at, int64_t j, int32_t group) {
@@ -95,10 +91,10 @@ static lane_block lane_at(embed__panel_form form, const unsigned char *panel, in
     lane.u[j] = in_nibbles(form) ? payload[g % 4 * 64 + 4 * r + c] >> (g < 4 ? 0 : 4) & 15u : payload[g * 64 + 4 * r + c];
   }
   switch (scaling_of(form)) {
-    case PER_ROW: memcpy(lane.scale, panel + 4 * r, 4); break;
+    case PER_ROW: lane.scale[0] = embed__le_f32(panel + 4 * r); break;
     case PER_BLOCK: lane.scale[0] = half_at(scales + 2 * (b * BLOCK_COLUMNS / group_columns(form, group) * ROWS + r)); break;
     case WITH_OFFSET:
-      for (int w = 0; w < 4; ++w) memcpy(word + w, k_block + 64 * w, 4);
+      for (int w = 0; w < 4; ++w) word[w] = embed__le_u16(k_block + 64 * w) | (uint32_t)embed__le_u16(k_block + 64 * w + 2) << 16;
       six_bits(word, (int)(b % K_BLOCKS), &step, &offset);
       lane.scale[0] = half_at(k_block) * (float)step;
       lane.offset = half_at(k_block + 2) * (float)offset;
