@@ -130,6 +130,9 @@ static void products_past_two_to_the_31_weights_are_whole(void **state) {
   enum { WIDE = 8960, MANY = 262144, FILLED = 2, N = 3 };
   static const embed_dtype dtypes[] = {EMBED_I8_ROW, EMBED_Q8_0};
   static const int32_t filled[FILLED] = {239674, MANY - 1};
+#ifdef TEST_SANITIZED
+  skip(); /* minutes of checked loads */
+#endif
   if (sizeof(size_t) < 8) skip();
   embed_context *ctx = context_new();
   static float x[N * WIDE];
