@@ -139,6 +139,11 @@ static embed_status choose_activation(embed_context *ctx, embed_dtype dtype, emb
   }
 }
 
+embed_status embed__head_fresh(embed_context *ctx, const embed_head *h) {
+  if (!h->prepared.block || embed__is_fresh(&h->prepared, h->table)) return EMBED_OK;
+  return embed__fail(ctx, EMBED_E_STALE, -1, "the table has changed since this head was prepared: embed_head_refresh makes it anew");
+}
+
 embed_status embed__head_sweep(embed_context *ctx, const embed_head *h, const void *hidden, embed_dtype hidden_dtype, int64_t n, int64_t ld_hidden,
                                const embed_sweep_options *opts, embed_sweep_options *o, embed__sweep *s) {
   EMBED__NOT_NULL(ctx, h);
@@ -146,8 +151,7 @@ embed_status embed__head_sweep(embed_context *ctx, const embed_head *h, const vo
   if (o->nan < EMBED_NAN_MAX || o->nan > EMBED_NAN_IGNORE) return embed__fail(ctx, EMBED_E_OPTION, -1, "%d is no embed_nan_policy", o->nan);
   memset(s, 0, sizeof *s);
   EMBED__TRY(choose_activation(ctx, o->activation, &s->activation));
-  if (h->prepared.block && !embed__is_fresh(&h->prepared, h->table))
-    return embed__fail(ctx, EMBED_E_STALE, -1, "the table has changed since this head was prepared: embed_head_refresh makes it anew");
+  EMBED__TRY(embed__head_fresh(ctx, h));
   EMBED__TRY(embed__check_buffer(ctx, "hidden", hidden, hidden_dtype, n, h->table->dim, ld_hidden, &s->ldx));
   s->table = h->table;
   s->prepared = h->prepared.block ? &h->prepared : NULL;

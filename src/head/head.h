@@ -34,6 +34,8 @@ void embed__finish_logits(const embed_head *h, float *z, int64_t ldz, int64_t ro
 embed_status embed__head_sweep(embed_context *ctx, const embed_head *h, const void *hidden, embed_dtype hidden_dtype, int64_t n, int64_t ld_hidden,
                                const embed_sweep_options *opts, embed_sweep_options *o, embed__sweep *s);
 
+/* E_STALE where the table has changed since the head was prepared. */
+embed_status embed__head_fresh(embed_context *ctx, const embed_head *h);
 embed_status embed__nan_error(embed_context *ctx, int64_t row);
 /* The NaN policy on some columns of a finished row: IGNORE turns NaN into -inf; ERROR answers true for a row with one. */
 bool embed__apply_nan_policy(embed_nan_policy policy, float *z, int64_t n);

@@ -31,13 +31,9 @@ bool embed__head_saved(const embed_context *ctx, const embed_file *f, const char
   return data && embed__prepared_view(ctx, t, data, bytes, out);
 }
 
-static embed_status stale(embed_context *ctx) {
-  return embed__fail(ctx, EMBED_E_STALE, -1, "the table has changed since this head was prepared: embed_head_refresh makes it anew");
-}
-
 static embed_status give_block(embed_context *ctx, void *arg, embed__section_sink *sink) {
   const embed_head *h = arg;
-  if (!embed__is_fresh(&h->prepared, h->table)) return stale(ctx);
+  EMBED__TRY(embed__head_fresh(ctx, h));
   return embed__section_add(ctx, sink, h->prepared.block, (int64_t)h->prepared.bytes);
 }
 
@@ -56,7 +52,7 @@ static embed_status write_head(embed_context *ctx, embed_writer *w, const embed_
   char section[NAME_BYTES];
   if (!h->prepared.block) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "%s: this head has no prepared form to be written", w->label);
   if (EMBED__BIG_ENDIAN_HOST) return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "%s: prepared forms are little-endian, this machine is not", w->label);
-  if (!embed__is_fresh(&h->prepared, h->table)) return stale(ctx);
+  EMBED__TRY(embed__head_fresh(ctx, h));
   const char *name = written_name(w, h->table);
   if (!name)
     return embed__fail(ctx, EMBED_E_NOT_FOUND, -1, "%s: the head's table is not among the %" PRId64 " tables handed in as they are stored", w->label,
