@@ -105,4 +105,14 @@ INLINE void six_bits(const uint32_t word[4], int i, uint32_t *step, uint32_t *of
   }
 }
 
+/* The forms, with the names that their functions carry. */
+#define QUANTISED_FORMS(X)   \
+  X(i8, EMBED__PANEL_I8)     \
+  X(i4, EMBED__PANEL_I4)     \
+  X(q8_0, EMBED__PANEL_Q8_0) \
+  X(q4_0, EMBED__PANEL_Q4_0) \
+  X(q4_k, EMBED__PANEL_Q4_K) \
+  X(q5_k, EMBED__PANEL_Q5_K) \
+  X(q6_k, EMBED__PANEL_Q6_K)
+
 #endif

@@ -589,13 +589,7 @@ static int64_t x_bytes_rounded(int64_t n, int64_t dim, int32_t group) {
   return digits_bytes(n, dim, EMBED__ROUNDED_Q8_0);
 }
 
-FORM(i8, EMBED__PANEL_I8)
-FORM(i4, EMBED__PANEL_I4)
-FORM(q8_0, EMBED__PANEL_Q8_0)
-FORM(q4_0, EMBED__PANEL_Q4_0)
-FORM(q4_k, EMBED__PANEL_Q4_K)
-FORM(q5_k, EMBED__PANEL_Q5_K)
-FORM(q6_k, EMBED__PANEL_Q6_K)
+QUANTISED_FORMS(FORM)
 
 #define USE(name, form)                                                                                                          \
   k->pack[form] = pack_##name;                                                                                                   \
@@ -604,12 +598,4 @@ FORM(q6_k, EMBED__PANEL_Q6_K)
   k->in_place[form][EMBED__EXACT] = (embed__multiplier){x_bytes_exact, pack_exact_##name, in_place_##name##_exact};              \
   k->in_place[form][EMBED__ROUNDED_Q8_0] = (embed__multiplier){x_bytes_rounded, pack_rounded_##name, in_place_##name##_rounded};
 
-static void use_all(embed__panel_kernels *k) {
-  USE(i8, EMBED__PANEL_I8)
-  USE(i4, EMBED__PANEL_I4)
-  USE(q8_0, EMBED__PANEL_Q8_0)
-  USE(q4_0, EMBED__PANEL_Q4_0)
-  USE(q4_k, EMBED__PANEL_Q4_K)
-  USE(q5_k, EMBED__PANEL_Q5_K)
-  USE(q6_k, EMBED__PANEL_Q6_K)
-}
+static void use_all(embed__panel_kernels *k) { QUANTISED_FORMS(USE) }
