@@ -21,10 +21,10 @@ enum {
   PANEL_ROWS = 128,       /* and on panels of floats */
   FEW_BLOCKS = 8,         /* up to here tasks take fewer rows, so that there are enough of them */
   FEW_ROWS = 16,
-  APART_ROWS = 16,         /* up to so many products are written where the caller wants them */
-  STREAM_BYTES = 64 << 20, /* of products, from where on they go past the caches */
-  DIRECT_ROWS = 4,         /* hidden rows up to which quantised rows are multiplied as they are stored */
-  STATE_BYTES = 32 << 20   /* of all slots' tiles and states together */
+  APART_ROWS = 12,        /* up to so many products are written where the caller wants them */
+  STREAM_BYTES = 2 << 20, /* of products, from where on they go past the caches */
+  DIRECT_ROWS = 4,        /* hidden rows up to which quantised rows are multiplied as they are stored */
+  STATE_BYTES = 32 << 20  /* of all slots' tiles and states together */
 };
 
 /* What was measured (Sapphire Rapids, 2 threads, 50257 x 768, read 20 to 28 GB/s, FMA 330 GFLOP/s), and what follows:
@@ -44,7 +44,8 @@ enum {
  * int4  as stored      1.42  1.79  2.65  3.16    prepared  1.31  1.80  2.00  2.82
  *
  * - Products for a caller's array are made in scratch and copied in runs: stores of 64 bytes to rows that lie
- *   vocab * 4 bytes apart cost 5 to 10 % from 64 hidden rows on, and scratch rows 4,096 bytes apart cost as much.
+ *   vocab * 4 bytes apart cost 5 to 10 % from 64 hidden rows on, and scratch rows 4,096 bytes apart cost as much. Past
+ *   the caches the copy gains another 3 (f32) to 8 % (int8).
  * - Up to DIRECT_ROWS quantised rows go as they are stored, those of nibbles where there are no panels: float products
  *   of nibbles cost 17 instructions for 64 weights, on two ports 22 GB/s where memory has more.
  * - Up to 8 rows everything waits for memory: rows as they are stored. So do larger batches until panels pay.
