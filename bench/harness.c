@@ -301,7 +301,7 @@ static void take_sample(bench *b, const bench_work *work, series *s) {
   if (!b->realtime) rest(0); /* a spinning worker would share the probe's cores; under FIFO the probe goes first */
   if (!work->bare) after = probe(b, &preempted);
   unsteady = fabs(before - after) > 0.15 * (before + after) / 2;
-  preempted = preempted || inside;
+  preempted = preempted || (inside && !work->waits);
   s->last = seconds;
   ++s->tried;
   s->preempted += preempted;

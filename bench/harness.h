@@ -24,7 +24,8 @@ typedef struct bench_work {
   void (*loop)(void *job, int thread, int threads); /* when call is NULL */
   void (*prepare)(void *job);                       /* before each sample, not timed; may be NULL */
   void *job;
-  bool bare; /* no probes around it: it is a probe itself */
+  bool bare;  /* no probes around it: it is a probe itself */
+  bool waits; /* for a disk: what it sleeps is no preemption */
 } bench_work;
 
 typedef struct bench_figure {

@@ -67,7 +67,7 @@ have() {
     builder) command -v ninja >/dev/null || command -v make >/dev/null ;;
     pkgconfig) command -v pkg-config >/dev/null ;;
     openblas) command -v pkg-config >/dev/null && pkg-config --exists 'openblas >= 0.3.10' ;;
-    cmocka) command -v pkg-config >/dev/null && pkg-config --exists cmocka ;;
+    cmocka | zlib) command -v pkg-config >/dev/null && pkg-config --exists "$1" ;;
     clang) clang=$(find_clang) && test -n "$clang" && compiles "$clang" ;;
     sanitizers) clang=$(find_clang) && test -n "$clang" && compiles "$clang" -fsanitize=address,undefined ;;
     valgrind) command -v valgrind >/dev/null ;;
@@ -91,6 +91,7 @@ package() { # MANAGER THING
     apt-get:pkgconfig) echo pkg-config ;;
     apt-get:openblas) echo libopenblas-dev ;;
     apt-get:cmocka) echo libcmocka-dev ;;
+    apt-get:zlib) echo zlib1g-dev ;;
     apt-get:clang) echo clang-14 ;;
     apt-get:sanitizers) echo clang-14 libclang-rt-14-dev llvm-14 ;;
     apt-get:cxx) echo g++ ;;
@@ -110,6 +111,8 @@ package() { # MANAGER THING
     apk:builder) echo samurai ;;
     apk:openblas) echo openblas-dev ;;
     apk:cmocka) echo cmocka-dev ;;
+    dnf:zlib | zypper:zlib) echo zlib-devel ;;
+    apk:zlib) echo zlib-dev zlib-static ;;
     apk:sanitizers) echo clang compiler-rt ;;
     pacman:builder | zypper:builder | brew:builder) echo ninja ;;
     pacman:sanitizers) echo clang compiler-rt ;;
@@ -228,7 +231,7 @@ older_cpu_check() { # CTEST_ARGUMENTS...
 }
 
 sanitized_check() { # CTEST_ARGUMENTS...
-  install_missing sanitizers cmake builder pkgconfig cmocka
+  install_missing sanitizers cmake builder pkgconfig zlib cmocka
   require_cmake
   configure_and_build -DCMAKE_C_COMPILER="$(find_clang)"
   run_tests "$@"
@@ -262,13 +265,13 @@ case $goal in
     exec env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE "$build/bench/bench_op" "$@"
     ;;
   check)
-    install_missing compiler cmake builder pkgconfig openblas cmocka
+    install_missing compiler cmake builder pkgconfig openblas zlib cmocka
     require_cmake
     configure_and_build
     run_tests "$@"
     ;;
   consumers)
-    install_missing compiler cmake builder pkgconfig openblas cmocka cxx fortran cargo go numpy scdoc abigail
+    install_missing compiler cmake builder pkgconfig openblas zlib cmocka cxx fortran cargo go numpy scdoc abigail
     require_cmake
     goal=check configure_and_build
     cd "$build"
@@ -283,19 +286,19 @@ case $goal in
     exec sh "$root/cmake/docs.sh" "$build"
     ;;
   noblas)
-    install_missing compiler cmake builder pkgconfig cmocka
+    install_missing compiler cmake builder pkgconfig zlib cmocka
     require_cmake
     configure_and_build
     run_tests "$@"
     ;;
   clang)
-    install_missing clang cmake builder pkgconfig openblas cmocka
+    install_missing clang cmake builder pkgconfig openblas zlib cmocka
     require_cmake
     configure_and_build -DCMAKE_C_COMPILER="$(find_clang)"
     run_tests "$@"
     ;;
   asan)
-    install_missing sanitizers cmake builder pkgconfig openblas cmocka
+    install_missing sanitizers cmake builder pkgconfig openblas zlib cmocka
     require_cmake
     configure_and_build -DCMAKE_C_COMPILER="$(find_clang)"
     # Allocations that cannot be had are part of the tests: NULL, as without the sanitizer.
@@ -315,7 +318,7 @@ case $goal in
     sanitized_check "$@"
     ;;
   valgrind)
-    install_missing compiler cmake builder pkgconfig openblas cmocka valgrind
+    install_missing compiler cmake builder pkgconfig openblas zlib cmocka valgrind
     require_cmake
     configure_and_build
     left_out="$left_out|native|long"
@@ -323,7 +326,7 @@ case $goal in
     run_tests "$@"
     ;;
   blas)
-    install_missing compiler cmake builder pkgconfig openblas cmocka variants
+    install_missing compiler cmake builder pkgconfig openblas zlib cmocka variants
     require_cmake
     configure_and_build
     cd "$build"
@@ -334,7 +337,7 @@ case $goal in
   s390x) foreign_check s390x s390x-linux-gnu s390x "$@" ;;
   i386) foreign_check i386 i686-linux-gnu - "$@" ;;
   fuzz)
-    install_missing sanitizers cmake builder pkgconfig cmocka
+    install_missing sanitizers cmake builder pkgconfig zlib cmocka
     require_cmake
     logged cmake -C "$root/cmake/presets/fuzz.cmake" -S "$root" -B "$build" -DCMAKE_C_COMPILER="$(find_clang)" -DEMBED_FUZZ_RUNS="${1:-500000}"
     logged cmake --build "$build" --target fuzzers --parallel "$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)"

@@ -19,8 +19,11 @@ set(EMBED_SOURCES
   src/vocab/siphash.c src/vocab/stored.c src/vocab/tokens.c
   src/io/file.c src/io/format.c src/io/gguf.c src/io/map.c src/io/metadata.c src/io/npy.c src/io/json.c src/io/safetensors.c src/io/safetensors_index.c src/io/tensor.c src/io/text.c src/io/word2vec.c
   src/io/floats.c src/io/vectors_text.c src/io/word2vec_header.c
+  src/io/decoded.c src/io/fasttext.c src/io/finalfusion.c src/io/glove_binary.c src/io/llama2c.c src/io/model2vec.c src/io/raw.c
+  src/io/inflate.c src/io/npz.c src/io/pickle.c src/io/torch.c src/io/zip.c
   src/io/byte_order.c src/io/container.c src/io/crc32c.c src/io/safe_file.c src/io/write_embed.c src/io/write_npy.c src/io/write_rows.c
-  src/io/write_safetensors.c src/io/write_word2vec.c src/io/writer.c
+  src/io/write_finalfusion.c src/io/write_float.c src/io/write_gguf.c src/io/write_npz.c src/io/write_safetensors.c
+  src/io/write_word2vec.c src/io/write_word2vec_text.c src/io/writer.c
   src/roles/config.c src/roles/conventions.c src/roles/head.c src/roles/names.c src/roles/notes.c src/roles/open.c src/roles/roles.c
   src/roles/tie.c
 )
@@ -52,6 +55,22 @@ if(EMBED_BLAS)
   list(APPEND EMBED_PRIVATE_LIBRARIES PkgConfig::OPENBLAS)
 else()
   target_compile_definitions(embed_objects PRIVATE EMBED__BLAS=0)
+endif()
+# Compressed members of npz files, where zlib is at hand; a packager says -DEMBED_ZLIB=ON or OFF.
+pkg_check_modules(ZLIB QUIET IMPORTED_TARGET zlib)
+if(ZLIB_FOUND)
+  set(zlib ON)
+else()
+  set(zlib OFF)
+endif()
+option(EMBED_ZLIB "Read compressed members of npz files (needs zlib)" ${zlib})
+if(EMBED_ZLIB)
+  pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
+  target_compile_definitions(embed_objects PRIVATE EMBED__ZLIB=1)
+  target_link_libraries(embed_objects PRIVATE PkgConfig::ZLIB)
+  list(APPEND EMBED_PRIVATE_LIBRARIES PkgConfig::ZLIB)
+else()
+  target_compile_definitions(embed_objects PRIVATE EMBED__ZLIB=0)
 endif()
 
 add_library(embed SHARED $<TARGET_OBJECTS:embed_objects>)

@@ -125,6 +125,181 @@ static bool make_safetensors(open_job *j, int tensors) {
   return j->count <= j->room;
 }
 
+/* A skip-gram model with 1000 buckets of n-grams. */
+static bool make_fasttext(open_job *j, int tokens) {
+  static const int32_t arguments[] = {DIM, 5, 5, 5, 5, 1, 2, 2, 1000, 3, 6, 100};
+  uint64_t random = 4;
+  put_number(j, 793712314, 4);
+  put_number(j, 12, 4);
+  for (size_t i = 0; i < sizeof arguments / sizeof *arguments; ++i) put_number(j, (uint64_t)arguments[i], 4);
+  put_zeros(j, 8);
+  put_number(j, (uint64_t)tokens, 4); /* entries, words, labels */
+  put_number(j, (uint64_t)tokens, 4);
+  put_number(j, 0, 4);
+  put_number(j, (uint64_t)tokens * 10, 8);
+  put_number(j, UINT64_MAX, 8); /* not pruned */
+  for (int i = 0; i < tokens; ++i) {
+    char token[16];
+    put(j, token, (size_t)make_token(i, &random, token));
+    put_zeros(j, 1 + 8 + 1); /* its end, count and kind */
+  }
+  j->header = j->count;
+  for (int matrix = 0; matrix < 2; ++matrix) {
+    const uint64_t rows = (uint64_t)tokens + (matrix ? 0 : 1000);
+    put_number(j, 0, 1);
+    put_number(j, rows, 8);
+    put_number(j, DIM, 8);
+    put_zeros(j, rows * DIM * sizeof(float));
+  }
+  return j->count <= j->room;
+}
+
+static bool make_finalfusion(open_job *j, int tokens) {
+  uint64_t random = 4;
+  put(j, "FiFu", 4);
+  put_number(j, 0, 4);
+  put_number(j, 2, 4); /* chunks: words, array */
+  put_number(j, 1, 4);
+  put_number(j, 2, 4);
+  put_number(j, 1, 4);
+  const size_t length = j->count;
+  put_zeros(j, 8);
+  put_number(j, (uint64_t)tokens, 8);
+  for (int i = 0; i < tokens; ++i) {
+    char token[16];
+    const int bytes = make_token(i, &random, token);
+    put_number(j, (uint64_t)bytes, 4);
+    put(j, token, (size_t)bytes);
+  }
+  j->header = j->count;
+  for (int i = 0; i < 8; ++i) j->bytes[length + (size_t)i] = (unsigned char)((j->count - length - 8) >> (8 * i));
+  const size_t padding = 4 - j->count % 4, array = (size_t)tokens * DIM * sizeof(float); /* what precedes it is a multiple of 4 */
+  put_number(j, 2, 4);
+  put_number(j, 8 + 4 + 4 + padding + array, 8);
+  put_number(j, (uint64_t)tokens, 8);
+  put_number(j, DIM, 4);
+  put_number(j, 10, 4); /* f32 */
+  put_zeros(j, padding + array);
+  return j->count <= j->room;
+}
+
+/* --- A checkpoint as torch.save writes it: a pickle that names a storage for each tensor, the storages at multiples of 64 bytes */
+
+static void put_text(open_job *j, const char *s) { /* BINUNICODE */
+  put(j, "X", 1);
+  put_number(j, strlen(s), 4);
+  put(j, s, strlen(s));
+}
+
+static void put_codes(open_job *j, const char *codes) { put(j, codes, strlen(codes)); }
+
+static void put_shape(open_job *j, int count, int first, int second) {
+  const int numbers[2] = {first, second};
+  for (int i = 0; i < count; ++i) {
+    put(j, "M", 1);
+    put_number(j, (uint64_t)numbers[i], 2);
+  }
+  put(j, count == 1 ? "\x85" : "\x86", 1);
+}
+
+static int rows_of(int i, int tensors) {
+  const int part = (i - 1) % LAYER;
+  return i == tensors - 1 || (i && (part == 0 || part == LAYER - 1)) ? 1 : i ? DIM : 1024;
+}
+
+static void put_pickled_tensor(open_job *j, int i, int tensors) {
+  static const char *const parts[LAYER] = {"input_layernorm.weight",  "mlp.down_proj.weight",    "mlp.gate_proj.weight",
+                                           "mlp.up_proj.weight",      "self_attn.q_proj.weight", "self_attn.k_proj.weight",
+                                           "self_attn.v_proj.weight", "self_attn.o_proj.weight", "post_attention_layernorm.weight"};
+  char name[80] = "model.embed_tokens.weight", key[16];
+  const int rows = rows_of(i, tensors), rank = rows == 1 ? 1 : 2;
+  if (i) snprintf(name, sizeof name, "model.layers.%d.%s", (i - 1) / LAYER, parts[(i - 1) % LAYER]);
+  if (i == tensors - 1) strcpy(name, "model.norm.weight");
+  snprintf(key, sizeof key, "%d", i);
+  put_text(j, name);
+  put_codes(j, "ctorch._utils\n_rebuild_tensor_v2\n((");
+  put_text(j, "storage");
+  put_codes(j, "ctorch\nHalfStorage\n");
+  put_text(j, key);
+  put_text(j, "cpu");
+  put(j, "J", 1);
+  put_number(j, (uint64_t)(rows * DIM), 4);
+  put(j, "tQK\0", 4);
+  put_shape(j, rank, rank == 1 ? DIM : rows, DIM);
+  put_shape(j, rank, rank == 1 ? 1 : DIM, 1);
+  put_codes(j,
+            "\x89"
+            "ccollections\nOrderedDict\n)RtR");
+}
+
+/* Local header with a padded extra field, and the data. Sums are left zero: nobody asks for them. */
+static void put_member(open_job *j, const char *name, const void *data, size_t bytes) {
+  const size_t begin = j->count + 30 + strlen(name), pad = (64 - begin % 64) % 64;
+  put_number(j, 0x04034B50u, 4);
+  put_zeros(j, 14);
+  put_number(j, bytes, 4);
+  put_number(j, bytes, 4);
+  put_number(j, strlen(name), 2);
+  put_number(j, pad, 2);
+  put(j, name, strlen(name));
+  put_zeros(j, pad);
+  if (data)
+    put(j, data, bytes);
+  else
+    put_zeros(j, bytes);
+}
+
+static void put_entry(open_job *j, const char *name, size_t at, size_t bytes) {
+  put_number(j, 0x02014B50u, 4);
+  put_zeros(j, 16);
+  put_number(j, bytes, 4);
+  put_number(j, bytes, 4);
+  put_number(j, strlen(name), 2);
+  put_zeros(j, 12);
+  put_number(j, at, 4);
+  put(j, name, strlen(name));
+}
+
+static bool make_torch(open_job *j, int tensors) {
+  size_t *const at = malloc((size_t)tensors * sizeof *at);
+  unsigned char *pickle = NULL;
+  if (!at) return false;
+  put(j, "\x80\x02}(", 4);
+  for (int i = 0; i < tensors; ++i) put_pickled_tensor(j, i, tensors);
+  put(j, "u.", 2);
+  const size_t bytes = j->count;
+  pickle = malloc(bytes);
+  if (pickle) {
+    char name[32];
+    memcpy(pickle, j->bytes, bytes);
+    j->count = 0;
+    put_member(j, "archive/data.pkl", pickle, bytes);
+    for (int i = 0; i < tensors; ++i) {
+      at[i] = j->count;
+      snprintf(name, sizeof name, "archive/data/%d", i);
+      put_member(j, name, NULL, (size_t)rows_of(i, tensors) * DIM * 2);
+    }
+    const size_t directory = j->count;
+    put_entry(j, "archive/data.pkl", 0, bytes);
+    for (int i = 0; i < tensors; ++i) {
+      snprintf(name, sizeof name, "archive/data/%d", i);
+      put_entry(j, name, at[i], (size_t)rows_of(i, tensors) * DIM * 2);
+    }
+    const size_t end = j->count;
+    put_number(j, 0x06054B50u, 4);
+    put_number(j, 0, 4);
+    put_number(j, (uint64_t)tensors + 1, 2);
+    put_number(j, (uint64_t)tensors + 1, 2);
+    put_number(j, end - directory, 4);
+    put_number(j, directory, 4);
+    put_number(j, 0, 2);
+    j->header = bytes + (end - directory); /* what says where tensors are, in two places */
+  }
+  free(pickle);
+  free(at);
+  return pickle && j->count <= j->room;
+}
+
 static bool write_bytes(open_job *j) {
   const int descriptor = open(j->path, O_WRONLY | O_TRUNC);
   bool written = descriptor >= 0;
@@ -202,7 +377,7 @@ static void run(op *o, const op_line *line, open_job *j, const char *what, doubl
   op_report(o, line, &r);
 }
 
-typedef enum kind { SAFETENSORS, GGUF, EMBED } kind;
+typedef enum kind { SAFETENSORS, GGUF, EMBED, FASTTEXT, FINALFUSION, TORCH } kind;
 
 static void open_line(op *o, const op_line *line, kind of) {
   static const struct {
@@ -212,10 +387,15 @@ static void open_line(op *o, const op_line *line, kind of) {
     double promised; /* seconds */
   } kinds[] = {{"open    safetensors  %d tensors", 12000, 20, 100e-6},
                {"open    gguf  %d tokens", 60 + DIM * sizeof(float), 1, 5e-3},
-               {"open    embed  %d tokens", 64, 50, 100e-6}};
+               {"open    embed  %d tokens", 64, 50, 100e-6},
+               {"open    fasttext  %d tokens", 32 + 2 * DIM * sizeof(float), 20, 200e-6},
+               {"open    finalfusion  %d tokens", 32 + DIM * sizeof(float), 20, 200e-6},
+               {"open    pytorch  %d tensors", 12000, 20, 1e-3}};
+  static bool (*const make[])(open_job *, int) = {make_safetensors, make_gguf, NULL, make_fasttext, make_finalfusion, make_torch};
   const int n = (int)line->n;
+  const bool many = (of == FASTTEXT || of == FINALFUSION) && n > 10000; /* each token is hashed: as with GGUF */
   op_outcome outcome = {0};
-  open_job j = {.o = o, .outcome = &outcome, .room = (size_t)n * kinds[of].room + (1 << 20), .times = kinds[of].times};
+  open_job j = {.o = o, .outcome = &outcome, .room = (size_t)n * kinds[of].room + (1 << 20), .times = many ? 1 : kinds[of].times};
   char what[64];
   snprintf(j.path, sizeof j.path, "%s/bench-op-XXXXXX", P_tmpdir);
   const int descriptor = mkstemp(j.path);
@@ -223,10 +403,10 @@ static void open_line(op *o, const op_line *line, kind of) {
   j.bytes = bench_memory(j.room);
   bool made = descriptor >= 0 && j.bytes;
   if (made && of == EMBED) write_embed(&j, n);
-  if (made && of != EMBED) made = (of == GGUF ? make_gguf(&j, n) : make_safetensors(&j, n)) && write_bytes(&j);
+  if (made && of != EMBED) made = make[of](&j, n) && write_bytes(&j);
   if (!made) snprintf(outcome.text, sizeof outcome.text, "no memory or no file");
   snprintf(what, sizeof what, kinds[of].what, n);
-  run(o, line, &j, what, kinds[of].promised);
+  run(o, line, &j, what, many ? kinds[GGUF].promised : kinds[of].promised);
   if (descriptor >= 0) unlink(j.path);
   bench_memory_release(j.bytes, j.room);
 }
@@ -236,3 +416,9 @@ void op_open_safetensors(op *o, const op_line *line) { open_line(o, line, SAFETE
 void op_open_gguf(op *o, const op_line *line) { open_line(o, line, GGUF); }
 
 void op_open_embed(op *o, const op_line *line) { open_line(o, line, EMBED); }
+
+void op_open_fasttext(op *o, const op_line *line) { open_line(o, line, FASTTEXT); }
+
+void op_open_finalfusion(op *o, const op_line *line) { open_line(o, line, FINALFUSION); }
+
+void op_open_torch(op *o, const op_line *line) { open_line(o, line, TORCH); }

@@ -50,24 +50,35 @@ typedef struct embed_conventions { /* output struct: what the file's family does
  *          are the numbers, read correctly rounded whatever the host's locale); libembed's own container .embed; GGUF 2 and 3 of either byte order (tensors of every ggml type are listed, tokens are those of tokenizer.ggml.tokens;
  *          one without tensors is a vocabulary); safetensors (F64 F32 F16 BF16 are tables, other types are listed), and the index of
  *          its shards, model.safetensors.index.json: all shards are opened and proved, tensors come in the map's order, and the map
- *          decides where a tensor is.
- * Options  format asks for one by name ("npy", "word2vec") and skips what tells it from its kin. max_header bounds the header (or index);
+ *          decides where a tensor is. npz ("NAME" of each NAME.npy, stored or, in a build with zlib, deflated; arrays of objects and
+ *          structures are listed, never unpickled); PyTorch's zip checkpoints, torch.save since 1.6 ("model.wte.weight" of nested
+ *          dicts, "0" of lists, "tensor" of one alone; storages that several tensors share are theirs alike; contiguous tensors and
+ *          transposed matrices are tables, others are listed): nothing of their pickle is ever run, and one that names more than
+ *          tensors and plain values is refused, the name said; fastText .bin and .ftz ("input", its first rows with a word each, those behind them of n-grams
+ *          and no ids; "output", the head but after hierarchical softmax; arguments and labels are metadata); finalfusion
+ *          ("embeddings", "norms"); llama2.c checkpoints of all versions (run.c's names; tokens of tok<rows>.bin or tokenizer.bin in
+ *          the same folder); Model2Vec's safetensors ("token_embeddings" where tokens share rows or have weights). Formats that
+ *          are asked for by name alone: "raw", "raw-f64", "raw-f16", "raw-bf16" (little-endian rows, "array") and "glove-binary"
+ *          ("vectors", "bias", "context", "context_bias"; tokens of a vocab.txt in the same folder): dim or vocab gives the shape.
+ * Options  format asks for one by name ("npy", "word2vec") and skips what tells it from its kin. max_header bounds the header (or index, or pickle);
  *          npy's ends at 10,000 bytes anyway, numpy's own limit. dim: columns of text without a
  *          header, 0 = by its first line; formats that state it ignore it. EMBED_FILE_COPY reads the
  *          file into memory of the context's allocator; without it the file is mapped read-only and must not be cut short while the
  *          handle lives (SIGBUS): replace model files by rename. A mapped .embed file opens by its head and directory alone, whatever
  *          its size: the sums of rows and tokens are not looked at. EMBED_FILE_CHECK reads all of it once and checks every section's
- *          sum (EMBED_FILE_COPY does too), so does `embed verify`; other formats have no sums, and nothing is read for it.
+ *          sum (EMBED_FILE_COPY does too), so does `embed verify`. It checks the stored members of npz and PyTorch files too; deflated ones
+ *          are inflated and checked in any case. Other formats have no sums, and nothing is read for it.
  * Errors   E_FORMAT (embed_error_at = the byte; a file cut short: its size; a wrong sum: the text names the section), E_UNSUPPORTED (valid, not read by this version: pickled
- *          or structured npy), E_OVERFLOW (sizes past 64 bits), E_IO (the text carries the system's reason; directories,
+ *          or structured npy; encrypted members, other methods than deflate; PyTorch's whole modules and files of before 1.6), E_OVERFLOW (sizes past 64 bits), E_IO (the text carries the system's reason; directories,
  *          FIFOs and devices fail at once), E_NOT_FOUND (no such format), E_MISMATCH (opts->vocab), E_OPTION, E_MEMORY, E_CANCELLED.
  *          *out is NULL then. No descriptor stays open either way.
  * Threads  ctx exclusive; the file may then be used by any number of threads at once.
  * Cost     npy: its header. word2vec: one pass over the file and a copy of its rows, on the context's threads; nothing of the file is
- *          used afterwards. A head stored beside the table is compared with it up to the first byte that differs: both are read
+ *          used afterwards. npz: its directory and headers; deflated arrays are inflated into tables of their own, at most 1032 bytes for
+ *          one of the file. PyTorch: its directory, pickle and the headers of its members. A head stored beside the table is compared with it up to the first byte that differs: both are read
  *          whole where they are equal. Memory is bounded by a small multiple of the file's size, whatever its header says.
  * Since    0.1.
- * Source   numpy/lib/format.py; word2vec.c.
+ * Source   numpy/lib/format.py; APPNOTE.TXT 6.3 (zip); torch/serialization.py; word2vec.c.
  */
 EMBED_FN embed_status embed_file_open(embed_context *ctx, const char *path, const embed_file_options *opts, embed_file **out); /* everything is proved before it returns */
 /**
@@ -153,8 +164,8 @@ EMBED_FN embed_status embed_file_role(embed_context *ctx, const embed_file *f, e
 /**
  * embed_file_conventions: what the file's family does between ids and rows, hidden states and logits.
  *
- * By general.architecture and its keys (GGUF), or by model_type and the keys of a config.json in the same folder (safetensors and their
- * index): Gemma's sqrt(dim), Granite's and MiniCPM's scales (their logit_scale divides, Command R's multiplies), soft-cap, norm. Without
+ * By general.architecture and its keys (GGUF), or by model_type and the keys of a config.json in the same folder (safetensors, their
+ * index, PyTorch): Gemma's sqrt(dim), Granite's and MiniCPM's scales (their logit_scale divides, Command R's multiplies), soft-cap, norm. Without
  * either all is neutral: scales 1, soft-cap off, no norm. norm_epsilon 0: the file does not say. GGUF's norm weights are ready for use
  * (Gemma's hold 1 + w); transformers' hold w, and norm_flags has EMBED_NORM_PLUS_ONE. scale_round is the rows' own type where
  * transformers rounds the scale to it. A config.json changes nothing else: what tie_word_embeddings and vocab_size say otherwise than the
@@ -172,7 +183,9 @@ EMBED_FN embed_status embed_file_conventions(embed_context *ctx, const embed_fil
  *          is the number of tokens then. More tokens than rows, or another vocab_size in the metadata, change nothing and are noted.
  * Types    float tensors as they are stored. In C order and this machine's byte order the table is a view of the file, at any
  *          alignment, nothing copied; Fortran order and the other byte order are converted into a new table by each call (keep
- *          it). word2vec rows were copied when the file was opened: all calls give the same table.
+ *          it). word2vec rows were copied when the file was opened: all calls give the same table. Product-quantised rows (fastText,
+ *          finalfusion; stored "pq"), groups of int8 (llama2.c, "q8") and shared rows (Model2Vec, "mapped", "weighted") are decoded into a new
+ *          f32 table by each call, Model2Vec's int8 rows into one of int8_row with scale 1.
  * Empty    0 rows are a table.
  * Errors   E_MISMATCH (another rank, or no columns; the text has the shape), E_UNSUPPORTED (EMBED_DTYPE_NONE), E_ARGUMENT (i),
  *          E_NOT_FOUND (i = -1 of a file without a token table, say a vocabulary alone), E_MEMORY, E_CANCELLED. *out is NULL then.
@@ -233,8 +246,9 @@ typedef struct embed_writer_options { uint32_t size, flags; int64_t max_memory; 
 /**
  * embed_writer_create: a file to be, in memory until embed_writer_commit writes it in one pass.
  *
- * Types    The format is opts->format, or what the path ends in: safetensors (.safetensors), npy (.npy), word2vec (.bin, .w2v),
- *          embed (.embed, libembed's own: every dtype, tokens, roles; src/io/FORMAT.md).
+ * Types    The format is opts->format, or what the path ends in: safetensors (.safetensors), gguf (.gguf, version 3), npy (.npy), npz
+ *          (.npz, stored members), word2vec (.bin, .w2v), word2vec-text (.vec, .txt), finalfusion (.fifu), embed (.embed, libembed's
+ *          own: every dtype, tokens, roles; src/io/FORMAT.md).
  * Options  max_memory: bytes of a block of rows on its way to the file (0 = 8 MiB; one row at least).
  * Errors   E_NOT_FOUND (no such format; the text names those that exist), E_IO (no such folder, one that may not be written to, a
  *          target that is no regular file), E_OPTION, E_MEMORY; *out is NULL. Nothing has been written yet in any case.
@@ -246,12 +260,17 @@ EMBED_FN embed_status embed_writer_create(embed_context *ctx, const char *path, 
 /**
  * embed_writer_table: one more table. It is retained, and read at commit: what it holds then is written.
  *
- * Shapes   npy and safetensors hold all rows and no vocab, word2vec the first vocab rows, embed both. npy and word2vec keep no name.
- *          A table that embed_file_table made of a tensor [n] is [n] again in safetensors and embed, one row [1, n] in npy.
- * Types    as NULL: as the table is stored (word2vec: f32). Else as->dtype (EMBED_DTYPE_NONE keeps the source's), group, vocab
- *          (0 = the table's), row_bytes (embed alone). safetensors: F64 F32 F16 BF16; npy: F64 F32 F16; word2vec: F32; embed: all.
- * Errors   E_UNSUPPORTED (dtype, a second table, row_bytes: what the format cannot hold), E_ARGUMENT (a name twice or empty, a committed
- *          writer), E_OPTION, E_MEMORY. The writer is as before then.
+ * Shapes   npy, npz, safetensors and gguf hold all rows and no vocab, both of word2vec's formats and finalfusion the first vocab rows,
+ *          embed both. npy, word2vec's and finalfusion hold one table and keep no name. A table that embed_file_table made of a tensor
+ *          [n] is [n] again in safetensors, gguf, npz and embed, one row [1, n] in npy.
+ * Types    as NULL: as the table is stored (word2vec's and finalfusion: f32). Else as->dtype (EMBED_DTYPE_NONE keeps the source's),
+ *          group, vocab (0 = the table's), row_bytes (embed alone). safetensors: F64 F32 F16 BF16; gguf: these and all of GGUF's
+ *          blocks; npy and npz: F64 F32 F16; word2vec's and finalfusion: F32; embed: all. word2vec-text has the fewest digits that give
+ *          each float back. finalfusion's rows are written as they are, without norms: its libraries take rows of length 1 for granted
+ *          when they compare.
+ * Errors   E_UNSUPPORTED (dtype, a second table, row_bytes, in gguf no rows: what the format cannot hold), E_ARGUMENT (a name twice or
+ *          empty, not UTF-8 in safetensors and npz, over 63 bytes in gguf; a committed writer), E_OPTION, E_MEMORY. The writer is as
+ *          before then.
  * Threads  t shared, ctx and w exclusive.
  * Cost     a copy of the name.
  * Since    0.1.
@@ -273,7 +292,8 @@ EMBED_FN embed_status embed_writer_head(embed_context *ctx, embed_writer *w, con
  * embed_writer_alias: name is another name of the table `of` (a head tied to the token table). The table is stored once; opened again,
  * the file has the metadata "tied.NAME" = the table's name.
  *
- * Errors   E_NOT_FOUND (no table of this name has been handed in), E_UNSUPPORTED (npy, word2vec), E_ARGUMENT (a name twice), E_MEMORY.
+ * Errors   E_NOT_FOUND (no table of this name has been handed in), E_UNSUPPORTED (formats but safetensors, gguf, embed), E_ARGUMENT (a
+ *          name twice), E_MEMORY.
  * Threads  ctx and w exclusive.
  * Cost     a copy of the name.
  * Since    0.1.
@@ -282,7 +302,10 @@ EMBED_FN embed_status embed_writer_alias(embed_context *ctx, embed_writer *w, co
 /**
  * embed_writer_tokens: copies the tokens of a file, id by id; before any embed_writer_token.
  *
- * Errors   E_UNSUPPORTED (npy, safetensors), E_NOT_FOUND (the file names none), and those of embed_writer_token; no token is kept then.
+ * Types    From a little-endian GGUF file to gguf the arrays of its tokenizer come along (tokenizer.ggml.scores, token_type, merges, ...; of
+ *          those with an element per token only while their number stays the same), and its metadata keeps its kinds:
+ *          embed_writer_metadata. The file is retained then, as long as the writer's contents.
+ * Errors   E_UNSUPPORTED (npy, npz, safetensors), E_NOT_FOUND (the file names none), and those of embed_writer_token; no token is kept then.
  * Threads  from shared, ctx and w exclusive.
  * Cost     a copy of all tokens.
  * Since    0.1.
@@ -291,24 +314,31 @@ EMBED_FN embed_status embed_writer_tokens(embed_context *ctx, embed_writer *w, c
 /**
  * embed_writer_token: the token of one id, any bytes; again = instead of the one before.
  *
- * Empty    bytes = 0 is the empty token (embed alone). Ids that are left out have none (embed) or are an error at commit (word2vec).
- * Errors   E_ARGUMENT (a token that word2vec could not read back: empty, with a blank or a newline, over 64 KiB; embed_error_at =
- *          id), E_ID (id below 0 or past int32), E_UNSUPPORTED (npy, safetensors), E_MEMORY.
+ * Empty    bytes = 0 is the empty token (embed, gguf, finalfusion). Ids that are left out have none (embed) or are an error at commit
+ *          (word2vec's and finalfusion: of any row; gguf: below the largest).
+ * Errors   E_ARGUMENT (a token that word2vec's formats could not read back: empty, with a blank or a newline, over 64 KiB; in finalfusion
+ *          one that is not UTF-8, and at commit one that stands twice; embed_error_at = id), E_ID (id below 0 or past int32),
+ *          E_UNSUPPORTED (npy, npz, safetensors), E_MEMORY.
  * Threads  ctx and w exclusive.
  * Cost     a copy of the token.
  * Since    0.1.
  */
 EMBED_FN embed_status embed_writer_token(embed_context *ctx, embed_writer *w, int64_t id, const char *token, int64_t bytes);
 /**
- * embed_writer_metadata: a key-value pair (safetensors, embed). safetensors adds format = pt where no such key is given.
+ * embed_writer_metadata: a key-value pair (safetensors, gguf, embed). safetensors adds format = pt where no such key is given, gguf
+ * general.architecture = embed, and always general.alignment and, of blocks, general.quantization_version.
  *
  * Types    In an .embed file these keys say what embed_file_role and embed_file_conventions answer, and are no metadata afterwards:
  *          embed.role.ROLE (token, head, head_bias, position, type, norm, norm_bias) = a table's name or an alias; embed.lookup_scale,
  *          embed.logit_scale, embed.logit_softcap, embed.norm_epsilon = a decimal number; embed.scale_round = a dtype's name;
- *          embed.norm_flags = a number. Without embed.role.token roles are found by the tables' names. In safetensors the scales, the
- *          soft-cap and the norm stay metadata and are what embed_file_conventions answers; roles go by names.
- * Errors   E_ARGUMENT (a key twice, empty, or beginning with "tied."; not UTF-8 in safetensors; embed's own keys: at commit),
- *          E_UNSUPPORTED (npy, word2vec), E_MEMORY.
+ *          embed.norm_flags = a number. Without embed.role.token roles are found by the tables' names. In safetensors and gguf the scales,
+ *          the soft-cap and the norm stay metadata and are what embed_file_conventions answers; roles go by names.
+ *          In gguf a pair that the file of embed_writer_tokens has with the same text is written as it stands there, be it a number, a
+ *          bool or an array of any length. Of another the key tells whether it is a number or a bool (ends like .block_count, _token_id,
+ *          .layer_norm_rms_epsilon); a value that is none, and every other key's, is a string.
+ * Errors   E_ARGUMENT (a key twice, empty, or beginning with "tied."; not UTF-8 in safetensors; in gguf what the writer itself puts down:
+ *          tokenizer.ggml.tokens, general.alignment, general.quantization_version; embed's own keys: at commit), E_UNSUPPORTED (other
+ *          formats), E_MEMORY.
  * Threads  ctx and w exclusive.
  * Cost     a copy of the pair.
  * Since    0.1.
@@ -325,11 +355,12 @@ EMBED_FN embed_status embed_writer_metadata(embed_context *ctx, embed_writer *w,
  * rewritten from itself. Only a kill leaves a temporary behind.
  *
  * Errors   E_IO (the text has the system's reason: a full disk, no permission), E_NONFINITE (embed_error_at = a row that the dtype
- *          cannot hold), E_CANCELLED, E_ARGUMENT (no table, a row without a token, committed already), E_MEMORY. The old file is as it
- *          was and no temporary is left; commit may be tried again. A limit on file sizes (RLIMIT_FSIZE) raises SIGXFSZ, which is
- *          the program's to ignore.
+ *          cannot hold, or word2vec-text: it has no infinities and no NaN), E_CANCELLED, E_ARGUMENT (no table, a row without a token,
+ *          committed already), E_MEMORY. The old file is as it was and no temporary is left; commit may be tried again. A limit on file
+ *          sizes (RLIMIT_FSIZE) raises SIGXFSZ, which is the program's to ignore.
  * Threads  rows are converted on the context's threads, written on this one; progress counts bytes.
- * Cost     reads each table once and writes the file once; memory: max_memory and, for tokens of embed, their section.
+ * Cost     reads each table once and writes the file once; memory: max_memory (word2vec-text: twice) and, of tokens, their section
+ *          (embed) or an index (finalfusion).
  * Since    0.1.
  */
 EMBED_FN embed_status embed_writer_commit(embed_context *ctx, embed_writer *w); /* fsync, rename */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* embed convert IN OUT: the token table and its tokens, a head of its own, what stands beside them by role, conventions and metadata, in
- * the format that OUT ends in; what that cannot hold is told. */
+ * the format that is asked for or that OUT ends in; what that cannot hold is told. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "json.h"
 #include "numbers.h"
 #include "progress.h"
 #include "session.h"
@@ -22,13 +23,16 @@ static const struct {
 
 typedef struct conversion {
   cli_session s;
+  const cli_options *o;
   const char *out;
   embed_writer *writer;
   embed_table_options as;
   int64_t first, end;            /* rows */
   int all;                       /* of them */
-  int many;                      /* OUT holds more than one table, and metadata */
-  embed_tensor_info kept[ROLES]; /* by role: what was handed to the writer; size 0 = nothing, or a tied head */
+  int many, pairs;               /* OUT holds more than one table; ties and metadata */
+  int gguf;                      /* IN and OUT are GGUF, and all tokens go over: values keep their kinds */
+  embed_tensor_info kept[ROLES]; /* by role: what was handed to the writer, under its name there; size 0 = nothing, or a tied head */
+  const char *was;               /* the token table's name in IN */
   embed_table *parts[PARTS];     /* what the writer reads, to be released; the token table first */
   int part_count;
   const char *lost[LOST]; /* what OUT cannot hold */
@@ -40,6 +44,27 @@ static int fails(const conversion *c) { return cli_fail(c->out, "%s", embed_erro
 static int ends_in(const char *path, const char *extension) {
   size_t whole = strlen(path), bytes = strlen(extension);
   return whole >= bytes && strcasecmp(path + whole - bytes, extension) == 0;
+}
+
+/* OUT is of this format, by --format or by what it ends in. */
+static int writes(const conversion *c, const char *format, const char *extension) {
+  return c->o->format ? strcmp(c->o->format, format) == 0 : ends_in(c->out, extension);
+}
+
+/* Formats that have f32 alone. */
+static int writes_f32(const conversion *c) {
+  return writes(c, "word2vec", ".bin") || writes(c, "word2vec", ".w2v") || writes(c, "word2vec-text", ".vec") || writes(c, "word2vec-text", ".txt") ||
+         writes(c, "finalfusion", ".fifu");
+}
+
+static int starts(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
+
+/* The name in OUT of what IN calls so. */
+static const char *renamed(const conversion *c, const char *name) {
+  const size_t bytes = strlen(name);
+  for (int i = 0; i < c->o->rename_count; ++i)
+    if (starts(c->o->renames[i], name) && c->o->renames[i][bytes] == '=') return c->o->renames[i] + bytes + 1;
+  return name;
 }
 
 /* Columns per scale: the public calls do not tell, the bytes of a row do. */
@@ -100,6 +125,8 @@ static int put_role(conversion *c, embed_role role, int64_t i) {
     c->parts[c->part_count++] = t;
   if (status) return status;
   if (role > EMBED_ROLE_HEAD) as.dtype = EMBED_DTYPE_NONE;
+  if (role == EMBED_ROLE_TOKEN) c->was = info.name;
+  info.name = renamed(c, info.name);
   embed_status written = embed_writer_table(c->s.ctx, c->writer, info.name, t, &as);
   if (written == EMBED_E_UNSUPPORTED && role > EMBED_ROLE_HEAD) {
     as.dtype = EMBED_F32;
@@ -131,6 +158,7 @@ static int has_tokens(const conversion *c) {
 
 static int put_tokens(conversion *c) {
   if (!has_tokens(c)) return CLI_DONE;
+  if (c->gguf) return embed_writer_tokens(c->s.ctx, c->writer, c->s.file) == EMBED_OK ? CLI_DONE : fails(c);
   for (int64_t id = c->first; id < c->end; ++id) {
     int64_t bytes;
     const char *token = embed_file_token(c->s.file, id, &bytes);
@@ -155,10 +183,11 @@ static int is_kept(const conversion *c, const char *name) {
 static int put_ties(conversion *c) {
   const char *key, *value;
   int64_t bytes;
-  if (!c->many) return CLI_DONE;
+  if (!c->pairs) return CLI_DONE;
   for (int64_t i = 0; embed_file_metadata(c->s.ctx, c->s.file, i, &key, &value, &bytes) == EMBED_OK; ++i) {
-    if (strncmp(key, "tied.", 5) != 0 || !key[5] || strcmp(value, c->kept[EMBED_ROLE_TOKEN].name) != 0 || is_kept(c, key + 5)) continue;
-    if (embed_writer_alias(c->s.ctx, c->writer, key + 5, value) != EMBED_OK) return fails(c);
+    if (!starts(key, "tied.") || !key[5] || strcmp(value, c->was) != 0) continue;
+    const char *name = renamed(c, key + 5), *table = c->kept[EMBED_ROLE_TOKEN].name;
+    if (!is_kept(c, name) && embed_writer_alias(c->s.ctx, c->writer, name, table) != EMBED_OK) return fails(c);
   }
   return CLI_DONE;
 }
@@ -176,7 +205,7 @@ static int put_number(conversion *c, const char *key, double number) {
 /* The roles that were found in IN are said in OUT, where OUT can say them; by their names they would be found again at best. */
 static int put_roles(conversion *c) {
   int status = CLI_DONE;
-  for (int role = 0; !status && role < ROLES && ends_in(c->out, ".embed"); ++role) {
+  for (int role = 0; !status && role < ROLES && writes(c, "embed", ".embed"); ++role) {
     const embed_tensor_info *tensor = &c->kept[role];
     if (role == EMBED_ROLE_HEAD && !tensor->size) tensor = &c->kept[EMBED_ROLE_TOKEN];
     if (tensor->size) status = put_text(c, roles[role].key, tensor->name);
@@ -184,11 +213,21 @@ static int put_roles(conversion *c) {
   return status;
 }
 
+/* GGUF's own keys say them, and go over as they are, but where IN has keys of this library's. */
+static int says_conventions(const conversion *c) {
+  const char *key, *value;
+  int64_t bytes;
+  int own = 0;
+  for (int64_t i = 0; embed_file_metadata(c->s.ctx, c->s.file, i, &key, &value, &bytes) == EMBED_OK; ++i) own |= starts(key, "embed.");
+  return writes(c, "gguf", ".gguf") && strcmp(embed_file_format(c->s.file), "gguf") == 0 && !own;
+}
+
 static int put_conventions(conversion *c) {
   embed_conventions has = {.size = sizeof has};
   if (embed_file_conventions(c->s.ctx, c->s.file, &has) != EMBED_OK) return cli_library_fail(&c->s);
   if (has.lookup_scale == 1 && has.logit_scale == 1 && has.logit_softcap == 0 && has.norm_epsilon == 0 && has.norm_flags == 0) return CLI_DONE;
-  if (!c->many) {
+  if (says_conventions(c)) return CLI_DONE;
+  if (!c->pairs) {
     lose(c, "the family's scales and norm");
     return CLI_DONE;
   }
@@ -216,38 +255,90 @@ static int is_summary(const char *value) {
   return digits && (strcmp(rest, " strings]") == 0 || strcmp(rest, " numbers]") == 0 || strcmp(rest, " bools]") == 0);
 }
 
+/* Of other rows than those that a range leaves. */
+static int is_of_all_rows(const char *key) { return ends_in(key, "_token_id") || ends_in(key, ".vocab_size"); }
+
 /* IN's own pairs. One that OUT cannot hold (safetensors: no UTF-8) is left out and told. */
 static int put_metadata(conversion *c) {
   const char *key, *value;
   int64_t bytes, left_out = 0, i = 0;
   for (; embed_file_metadata(c->s.ctx, c->s.file, i, &key, &value, &bytes) == EMBED_OK; ++i) {
-    if (is_of_the_file(key) || is_summary(value)) continue;
-    embed_status status = c->many && *key ? embed_writer_metadata(c->s.ctx, c->writer, key, value, bytes) : EMBED_E_ARGUMENT;
+    if (is_of_the_file(key) || (is_summary(value) && !c->gguf) || strcmp(key, "tokenizer.ggml.tokens") == 0) continue;
+    embed_status status =
+        c->pairs && *key && (c->all || !is_of_all_rows(key)) ? embed_writer_metadata(c->s.ctx, c->writer, key, value, bytes) : EMBED_E_ARGUMENT;
     if (status == EMBED_E_ARGUMENT)
       ++left_out;
     else if (status != EMBED_OK)
       return fails(c);
   }
-  if (left_out) lose(c, c->many ? "some metadata" : "the metadata");
+  if (left_out) lose(c, c->pairs ? "some metadata" : "the metadata");
   return CLI_DONE;
 }
 
+static void tell_json(const conversion *c, embed_dtype dtype) {
+  cli_json j = {0};
+  cli_json_open(&j, '{');
+  cli_json_key(&j, "file"), cli_json_bytes(&j, c->out, (int64_t)strlen(c->out));
+  cli_json_key(&j, "rows"), cli_json_integer(&j, c->end - c->first);
+  cli_json_key(&j, "dim"), cli_json_integer(&j, embed_table_dim(c->parts[0]));
+  cli_json_key(&j, "dtype"), cli_json_text(&j, embed_dtype_name(dtype));
+  cli_json_key(&j, "not_kept"), cli_json_open(&j, '[');
+  for (int i = 0; i < c->lost_count; ++i) cli_json_text(&j, c->lost[i]);
+  cli_json_close(&j, ']');
+  cli_json_close(&j, '}');
+  cli_json_end();
+}
+
 static void tell(const conversion *c) {
-  embed_dtype dtype =
-      c->as.dtype == EMBED_DTYPE_NONE ? ends_in(c->out, ".bin") || ends_in(c->out, ".w2v") ? EMBED_F32 : c->kept[EMBED_ROLE_TOKEN].dtype : c->as.dtype;
+  const embed_dtype asked = c->as.dtype == EMBED_DTYPE_NONE ? c->kept[EMBED_ROLE_TOKEN].dtype : c->as.dtype, dtype = writes_f32(c) ? EMBED_F32 : asked;
+  if (c->o->json) {
+    tell_json(c, dtype);
+    return;
+  }
   cli_print_text(stdout, c->out, strlen(c->out));
   printf(": %" PRId64 " rows x %" PRId64 "  %s", c->end - c->first, embed_table_dim(c->parts[0]), embed_dtype_name(dtype));
   for (int i = 0; i < c->lost_count; ++i) printf("%s%s", i ? ", " : "; not kept: ", c->lost[i]);
   putchar('\n');
 }
 
+/* --rename names what is there; a name that nothing bears is a slip of the pen. */
+static int check_renames(const conversion *c) {
+  for (int i = 0; i < c->o->rename_count; ++i) {
+    const char *names = c->o->renames[i];
+    embed_tensor_info info = {.size = sizeof info};
+    int64_t tensor = 0;
+    const int64_t count = embed_file_count(c->s.file);
+    for (; tensor < count; ++tensor) {
+      if (embed_file_tensor(c->s.ctx, c->s.file, tensor, &info) != EMBED_OK) return cli_library_fail(&c->s);
+      if (starts(names, info.name) && names[strlen(info.name)] == '=') break;
+    }
+    if (tensor == count) return cli_fail(c->s.path, "there is no table to be renamed: \"%s\"", names);
+  }
+  return CLI_DONE;
+}
+
+static int create(conversion *c) {
+  const embed_writer_options options = {.size = sizeof options, .format = c->o->format};
+  if (embed_writer_create(c->s.ctx, c->out, &options, &c->writer) != EMBED_OK) return fails(c);
+  c->pairs = embed_writer_metadata(c->s.ctx, c->writer, "", NULL, 0) != EMBED_E_UNSUPPORTED; /* an empty key is refused by those that have keys */
+  c->many = c->pairs || writes(c, "npz", ".npz");
+  c->gguf = c->all && writes(c, "gguf", ".gguf") && strcmp(embed_file_format(c->s.file), "gguf") == 0;
+  return CLI_DONE;
+}
+
 static int convert(conversion *c) {
   embed_table *t = NULL;
   if (embed_file_table(c->s.ctx, c->s.file, -1, &t) != EMBED_OK) return cli_library_fail(&c->s);
   if (c->all) c->end = embed_table_rows(t);
+  const int64_t vocab = embed_table_vocab(t);
   embed_table_release(t);
-  if (embed_writer_create(c->s.ctx, c->out, NULL, &c->writer) != EMBED_OK) return fails(c);
-  int status = put_tables(c);
+  if (c->all && writes_f32(c) && vocab < c->end) { /* a token for each row, or no row */
+    c->end = vocab;
+    lose(c, "rows behind the vocabulary");
+  }
+  int status = check_renames(c);
+  if (!status) status = create(c);
+  if (!status) status = put_tables(c);
   if (!status) status = put_tokens(c);
   if (!status) status = put_ties(c);
   if (!status) status = put_roles(c);
@@ -258,10 +349,7 @@ static int convert(conversion *c) {
 }
 
 int cli_convert(const cli_options *o) {
-  conversion c = {.out = o->operands[1],
-                  .many = ends_in(o->operands[1], ".embed") || ends_in(o->operands[1], ".safetensors"),
-                  .all = !o->rows,
-                  .as = {.size = sizeof c.as, .dtype = EMBED_DTYPE_NONE}};
+  conversion c = {.o = o, .out = o->operands[1], .all = !o->rows, .as = {.size = sizeof c.as, .dtype = EMBED_DTYPE_NONE}};
   if (o->dtype && (c.as.dtype = embed_dtype_find(o->dtype)) == EMBED_DTYPE_NONE) return cli_usage("convert", "there is no dtype \"%s\"", o->dtype);
   if (o->rows) {
     cli_span rows;

@@ -23,6 +23,9 @@ static void one_command(const cli_command *c) {
   if (c->takes & CLI_K) puts("  -k K           how many to give (10)");
   if (c->takes & CLI_DTYPE) puts("  --dtype D      stored as f32, f16, bf16, int8_row, ... (as it is)");
   if (c->takes & CLI_ROWS) puts("  --rows A:B     rows A to B - 1 alone");
+  if (c->takes & CLI_FORMAT)
+    puts("  --format F     the format, whatever OUT ends in: safetensors, gguf, npy, npz, word2vec, word2vec-text, finalfusion, embed");
+  if (c->takes & CLI_RENAME) puts("  --rename A=B   table A of FILE is named B in OUT; may be given again");
   if (!(c->takes & CLI_NO_JSON)) puts("  --json         one JSON value");
   puts("  --threads N    threads to use (all CPUs)");
 }

@@ -16,7 +16,8 @@ typedef struct report {
   int count;
 } report;
 
-/* The library opens such a file by its directory alone; asked to, it reads all of it and names the section that is damaged. */
+/* The library opens such a file by its directory alone; asked to, it reads all of it and names the section (of an archive: the member)
+ * that is damaged. */
 static int check_sums(cli_session *s, cli_check *check) {
   const embed_file_options o = {.size = sizeof o, .flags = EMBED_FILE_CHECK};
   embed_file *whole = NULL;
@@ -25,8 +26,11 @@ static int check_sums(cli_session *s, cli_check *check) {
   embed_file_release(whole);
   if (status != EMBED_OK && status != EMBED_E_FORMAT) return cli_library_fail(s);
   const char *why = embed_error_text(s->ctx), *section = strstr(why, ": section "); /* behind the path, which the line has already */
+  if (!section) section = strstr(why, ": member ");
   check->ok = status == EMBED_OK;
-  snprintf(check->detail, sizeof check->detail, "%s", check->ok ? "every section has the sum that the directory says" : section ? section + 2 : why);
+  const char *good =
+      !strcmp(embed_file_format(s->file), "embed") ? "every section has the sum that the directory says" : "every member has the sum that the archive says";
+  snprintf(check->detail, sizeof check->detail, "%s", check->ok ? good : section ? section + 2 : why);
   return CLI_DONE;
 }
 
@@ -34,7 +38,8 @@ static int run_checks(cli_session *s, report *r) {
   unsigned char *nonfinite_columns = cli_array(s, embed_table_dim(s->table), 1, 1);
   if (!nonfinite_columns) return CLI_FAILED;
   memset(nonfinite_columns, 0, (size_t)embed_table_dim(s->table));
-  int has_sums = strcmp(embed_file_format(s->file), "embed") == 0, status = CLI_DONE;
+  const char *format = embed_file_format(s->file);
+  int has_sums = !strcmp(format, "embed") || !strcmp(format, "npz") || !strcmp(format, "pytorch"), status = CLI_DONE;
   cli_check *checks = r->checks + has_sums;
   if (has_sums) status = check_sums(s, &r->checks[0]);                     /* told first: damage explains what the others find */
   if (!status) status = cli_verify_rows(s, nonfinite_columns, &checks[2]); /* first of these: it finds what the mix cannot carry */

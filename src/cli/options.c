@@ -7,7 +7,7 @@
 #include "cli.h"
 #include "numbers.h"
 
-enum { OPERAND = 1, IDS = 256, NPY, HIDDEN, DTYPE, ROWS, JSON, THREADS, VERSION };
+enum { OPERAND = 1, IDS = 256, NPY, HIDDEN, DTYPE, ROWS, FORMAT, RENAME, JSON, THREADS, VERSION };
 
 static const struct option long_options[] = {
     {"ids", required_argument, NULL, IDS},
@@ -15,6 +15,8 @@ static const struct option long_options[] = {
     {"hidden", required_argument, NULL, HIDDEN},
     {"dtype", required_argument, NULL, DTYPE},
     {"rows", required_argument, NULL, ROWS},
+    {"format", required_argument, NULL, FORMAT},
+    {"rename", required_argument, NULL, RENAME},
     {"json", no_argument, NULL, JSON},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, VERSION},
@@ -40,6 +42,15 @@ static int read_count(const cli_options *o, const char *option, const char *text
   return CLI_DONE;
 }
 
+static int add_rename(cli_options *o, const char *names) {
+  const char *equals = strchr(names, '=');
+  if (!equals || equals == names || !equals[1]) return cli_usage(o->command, "--rename takes OLD=NEW, not \"%s\"", names);
+  if (o->rename_count == CLI_MOST_RENAMES) return cli_usage(o->command, "--rename may be given %d times", CLI_MOST_RENAMES);
+  o->renames[o->rename_count++] = names;
+  o->given |= CLI_RENAME;
+  return CLI_DONE;
+}
+
 static int not_understood(const cli_options *o, const char *word) {
   if (optopt > 0 && optopt < IDS && strncmp(word, "--", 2) != 0) return cli_usage(o->command, "there is no option -%c", optopt);
   if (optopt > 0) return cli_usage(o->command, "\"%s\": the option takes no value", word);
@@ -54,6 +65,8 @@ static int take(cli_options *o, int option, const char *word) {
     case HIDDEN: o->hidden = optarg, o->given |= CLI_HIDDEN; return CLI_DONE;
     case DTYPE: o->dtype = optarg, o->given |= CLI_DTYPE; return CLI_DONE;
     case ROWS: o->rows = optarg, o->given |= CLI_ROWS; return CLI_DONE;
+    case FORMAT: o->format = optarg, o->given |= CLI_FORMAT; return CLI_DONE;
+    case RENAME: return add_rename(o, optarg);
     case JSON: o->json = 1; return CLI_DONE;
     case VERSION: o->version = 1; return CLI_DONE;
     case THREADS: return read_count(o, "--threads", optarg, 1024, &o->threads);

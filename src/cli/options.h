@@ -6,16 +6,18 @@
 #include <stdint.h>
 
 /* Options that only some commands take (bits of commands.def), and those that all take. */
-enum { CLI_IDS = 1, CLI_NPY = 2, CLI_HIDDEN = 4, CLI_K = 8, CLI_NO_JSON = 16, CLI_DTYPE = 32, CLI_ROWS = 64 };
-enum { CLI_MOST_OPERANDS = 5 }; /* the command, then at most four */
+enum { CLI_IDS = 1, CLI_NPY = 2, CLI_HIDDEN = 4, CLI_K = 8, CLI_NO_JSON = 16, CLI_DTYPE = 32, CLI_ROWS = 64, CLI_FORMAT = 128, CLI_RENAME = 256 };
+enum { CLI_MOST_OPERANDS = 5, /* the command, then at most four */ CLI_MOST_RENAMES = 16 };
 
 typedef struct cli_options {
   const char *command;                     /* NULL = none was given */
   const char *operands[CLI_MOST_OPERANDS]; /* behind the command; operands[0] is FILE */
   int operand_count;
-  const char *ids, *npy, *hidden, *dtype, *rows; /* NULL = not given */
-  int32_t k;                                     /* 10 unless given */
-  int32_t threads;                               /* 0 = the CPUs */
+  const char *ids, *npy, *hidden, *dtype, *rows, *format; /* NULL = not given */
+  const char *renames[CLI_MOST_RENAMES];                  /* OLD=NEW each */
+  int rename_count;
+  int32_t k;       /* 10 unless given */
+  int32_t threads; /* 0 = the CPUs */
   int json, help, version;
   int given; /* CLI_* bits of what was given */
 } cli_options;

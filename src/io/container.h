@@ -65,8 +65,5 @@ embed_status embed__container_extra(embed_context *ctx, const embed_file *f, con
 void embed__container_extra_in_place(const embed_file *f, const char *name, const unsigned char **data, int64_t *bytes);
 
 static inline uint64_t embed__u64_at(const unsigned char *p) { return embed__le32(p) | (uint64_t)embed__le32(p + 4) << 32; }
-static inline void embed__put_le(unsigned char *p, uint64_t value, int bytes) {
-  for (int i = 0; i < bytes; ++i) p[i] = (unsigned char)(value >> (8 * i));
-}
 
 #endif

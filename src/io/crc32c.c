@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "io/crc32c.h"
 
-void embed__crc32c_init(embed__crc32c *c) {
+/* polynomial: its bits the other way round. */
+static void make_table(embed__crc32c *c, uint32_t polynomial) {
   for (uint32_t byte = 0; byte < 256; ++byte) {
     uint32_t sum = byte;
-    for (int bit = 0; bit < 8; ++bit) sum = sum >> 1 ^ (sum & 1 ? 0x82F63B78u : 0);
+    for (int bit = 0; bit < 8; ++bit) sum = sum >> 1 ^ (sum & 1 ? polynomial : 0);
     c->table[0][byte] = sum;
   }
   for (int behind = 1; behind < 8; ++behind) /* the same byte with so many zeros behind it */
@@ -13,6 +14,10 @@ void embed__crc32c_init(embed__crc32c *c) {
       c->table[behind][byte] = sum >> 8 ^ c->table[0][sum & 255];
     }
 }
+
+void embed__crc32c_init(embed__crc32c *c) { make_table(c, 0x82F63B78u); }
+
+void embed__crc32_init(embed__crc32c *c) { make_table(c, 0xEDB88320u); }
 
 uint32_t embed__crc32c_add(const embed__crc32c *c, uint32_t sum, const void *bytes, int64_t count) {
   const unsigned char *p = bytes;

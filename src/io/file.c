@@ -77,7 +77,7 @@ void embed__file_release(const embed_file *f) {
 
 embed_status embed__file_tensors(embed_context *ctx, embed_file *f, int64_t count) {
   int64_t bytes;
-  if (!embed__mul(count, (int64_t)sizeof *f->tensors, &bytes)) return embed__out_of_memory(ctx, bytes);
+  if (!embed__mul(count, (int64_t)sizeof *f->tensors, &bytes) || bytes > PTRDIFF_MAX) return embed__out_of_memory(ctx, bytes);
   f->tensors = embed__new(&ctx->memory, (size_t)bytes);
   if (!f->tensors) return embed__out_of_memory(ctx, bytes);
   f->tensor_count = f->tensor_room = count;

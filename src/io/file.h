@@ -14,29 +14,36 @@
 enum { EMBED__RANKS = 8, EMBED__ROLES = EMBED_ROLE_NORM_BIAS + 1, EMBED__LABEL = 200 };
 
 typedef struct embed__format embed__format; /* io/format.h */
+typedef struct embed__tensor embed__tensor;
+/* Rows first .. end of a tensor that lies in the file in no form that a table has, as its dtype has them. */
+typedef void embed__decode_rows(const embed_file *f, const embed__tensor *tensor, int64_t first, int64_t end, unsigned char *rows);
 
-typedef struct embed__tensor {
+struct embed__tensor {
   const char *name, *stored; /* literals, or kept by the file */
   int64_t shape[EMBED__RANKS];
   int64_t offset; /* of the first element in the file, -1 = its numbers are not one block there */
   int64_t bytes;  /* of its elements */
   int32_t rank;
-  int32_t shard;      /* which of the file's mappings it lies in; 0 where there is one */
-  embed_dtype dtype;  /* EMBED_DTYPE_NONE = no table type */
-  const char *hint;   /* with EMBED_DTYPE_NONE: what to say of it, or NULL */
-  bool column_major;  /* the first extent varies fastest */
-  bool swapped;       /* elements in the other byte order than this machine's */
-  int64_t vocab;      /* rows that are ids, 0 = all: roles/ knows */
-  int64_t row_bytes;  /* distance between rows, 0 = packed */
-  int32_t group;      /* columns per scale, grouped dtypes */
-  embed_table *table; /* made when the file was opened; NULL = made from the file's bytes on demand */
-} embed__tensor;
+  int32_t shard;              /* which of the file's mappings it lies in; 0 where there is one */
+  embed_dtype dtype;          /* EMBED_DTYPE_NONE = no table type */
+  const char *hint;           /* with EMBED_DTYPE_NONE: what to say of it, or NULL */
+  bool column_major;          /* the first extent varies fastest */
+  bool swapped;               /* elements in the other byte order than this machine's */
+  int64_t vocab;              /* rows that are ids, 0 = all: roles/ knows */
+  int64_t row_bytes;          /* distance between rows, 0 = packed */
+  int32_t group;              /* columns per scale, grouped dtypes */
+  embed_table *table;         /* made when the file was opened; NULL = made from the file's bytes on demand */
+  embed__decode_rows *decode; /* how (io/decoded.h), NULL = they lie there as the table has them */
+  const void *recipe;         /* decode's own, kept by the file: copy it out, it may stand at any address */
+};
 
 /* A key-value pair of the file's own; both have a NUL behind them, and may have NULs in them. */
 typedef struct embed__metadata {
   const char *key, *value; /* value: as text */
   int64_t value_bytes;
-  double number; /* the value as a number, NaN = it is none */
+  double number;            /* the value as a number, NaN = it is none */
+  const unsigned char *raw; /* as a little-endian GGUF file has it, its kind first, for the writer of one; NULL = this is none */
+  int64_t raw_bytes;
 } embed__metadata;
 
 struct embed_file {
@@ -72,6 +79,10 @@ embed_status embed__file_table(embed_context *ctx, const embed_file *f, int64_t 
 /* The table that tensor i would give: [n] is one row. False: neither rank 1 nor rank 2. */
 bool embed__tensor_extents(const embed__tensor *tensor, int64_t *rows, int64_t *dim);
 
+/* A table of its own of a float tensor's elements, which lie at from as the tensor says (column_major, swapped). The tensor is one that
+ * gives a table. */
+embed_status embed__tensor_copy(embed_context *ctx, const embed__tensor *tensor, const unsigned char *from, embed_table **out);
+
 /* Of a table of the file's numbers that is not a view. */
 static inline uint32_t embed__copy_flags(int64_t bytes) { return EMBED_TABLE_READ_ONLY | (bytes >= EMBED__HUGE_PAGES_FROM ? EMBED_TABLE_HUGE_PAGES : 0u); }
 
@@ -97,6 +108,11 @@ void embed__file_label(char label[EMBED__LABEL + 4], const char *path);         
 /* Files may start a number at any byte, and machines of either byte order read them. */
 static inline uint32_t embed__le32(const unsigned char *p) { return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24; }
 static inline uint16_t embed__le16(const unsigned char *p) { return (uint16_t)(p[0] | p[1] << 8); }
+/* Returns where they end. */
+static inline unsigned char *embed__put_le(unsigned char *p, uint64_t value, int bytes) {
+  for (int i = 0; i < bytes; ++i) *p++ = (unsigned char)(value >> (8 * i));
+  return p;
+}
 enum { EMBED__BIG_ENDIAN_HOST = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ };
 
 #endif

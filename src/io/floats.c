@@ -11,10 +11,9 @@
 
 #include "core/checked.h"
 
-enum { HEAD_DIGITS = 19 /* 10^19 < 2^64 */, LEAST_POWER = -64, MOST_POWER = 38 };
+enum { HEAD_DIGITS = 19 /* 10^19 < 2^64 */, LEAST_POWER = EMBED__LEAST_POWER, MOST_POWER = 38 /* of a float */ };
 
-/* 10^q / 2^(floor(log2 10^q) - 63), rounded down, q = LEAST_POWER .. MOST_POWER. */
-static const uint64_t powers[MOST_POWER - LEAST_POWER + 1] = {
+const uint64_t embed__powers_of_ten[EMBED__MOST_POWER - EMBED__LEAST_POWER + 1] = {
     0xa87fea27a539e9a5u, 0xd29fe4b18e88640eu, 0x83a3eeeef9153e89u, 0xa48ceaaab75a8e2bu, 0xcdb02555653131b6u, 0x808e17555f3ebf11u, 0xa0b19d2ab70e6ed6u,
     0xc8de047564d20a8bu, 0xfb158592be068d2eu, 0x9ced737bb6c4183du, 0xc428d05aa4751e4cu, 0xf53304714d9265dfu, 0x993fe2c6d07b7fabu, 0xbf8fdb78849a5f96u,
     0xef73d256a5c0f77cu, 0x95a8637627989aadu, 0xbb127c53b17ec159u, 0xe9d71b689dde71afu, 0x9226712162ab070du, 0xb6b00d69bb55c8d1u, 0xe45c10c42a2b3b05u,
@@ -29,7 +28,8 @@ static const uint64_t powers[MOST_POWER - LEAST_POWER + 1] = {
     0x9184e72a00000000u, 0xb5e620f480000000u, 0xe35fa931a0000000u, 0x8e1bc9bf04000000u, 0xb1a2bc2ec5000000u, 0xde0b6b3a76400000u, 0x8ac7230489e80000u,
     0xad78ebc5ac620000u, 0xd8d726b7177a8000u, 0x878678326eac9000u, 0xa968163f0a57b400u, 0xd3c21bcecceda100u, 0x84595161401484a0u, 0xa56fa5b99019a5c8u,
     0xcecb8f27f4200f3au, 0x813f3978f8940984u, 0xa18f07d736b90be5u, 0xc9f2c9cd04674edeu, 0xfc6f7c4045812296u, 0x9dc5ada82b70b59du, 0xc5371912364ce305u,
-    0xf684df56c3e01bc6u, 0x9a130b963a6c115cu, 0xc097ce7bc90715b3u, 0xf0bdc21abb48db20u, 0x96769950b50d88f4u,
+    0xf684df56c3e01bc6u, 0x9a130b963a6c115cu, 0xc097ce7bc90715b3u, 0xf0bdc21abb48db20u, 0x96769950b50d88f4u, 0xbc143fa4e250eb31u, 0xeb194f8e1ae525fdu,
+    0x92efd1b8d0cf37beu, 0xb7abc627050305adu, 0xe596b7b0c643c719u, 0x8f7e32ce7bea5c6fu, 0xb35dbf821ae4f38bu,
 };
 
 typedef struct decimal {
@@ -116,7 +116,7 @@ static uint32_t nearest(const decimal *d) { /* a float's bits */
   if (d->head == 0 || d->exponent < LEAST_POWER) return 0; /* below 10^-46, a seventh of the smallest float's half */
   if (d->exponent > MOST_POWER) return INFINITE;
   const int power = (int)d->exponent, shift = __builtin_clzll(d->head);
-  uint64_t product = multiply_high(d->head << shift, powers[power - LEAST_POWER]);
+  uint64_t product = multiply_high(d->head << shift, embed__powers_of_ten[power - LEAST_POWER]);
   const int floor_log2 = (power * 217706 + (256 << 16)) / (1 << 16) - 256; /* of 10^power; no shift of a negative number */
   const int unit_of_product = floor_log2 - 63 + 64 - shift, top = 63 - __builtin_clzll(product), log2 = top + unit_of_product;
   int drop = top - FRACTION; /* bits of the product below the float's last */

@@ -16,6 +16,15 @@ const unsigned char *embed__read_float(const unsigned char *at, const unsigned c
  * infinite (as a word, or by its size: embed__read_float and its first byte tell); some of out may be written then. */
 const unsigned char *embed__read_floats(const unsigned char *at, const unsigned char *end, int64_t n, float *out);
 
+/* 10^q / 2^(floor(log2 10^q) - 63), rounded down, from q = EMBED__LEAST_POWER on; whole up to 10^27. */
+enum { EMBED__LEAST_POWER = -64, EMBED__MOST_POWER = 45 };
+extern const uint64_t embed__powers_of_ten[EMBED__MOST_POWER - EMBED__LEAST_POWER + 1];
+
+/* The shortest text that reads as x again, of those the nearest to x, as "0.1", "-12", "1e-05"; x is finite. Returns its length. No NUL is
+ * put behind it, but all of out may be written. */
+enum { EMBED__FLOAT_TEXT = 15 /* -1.17549435e-38 */ };
+int embed__write_float(float x, char out[EMBED__FLOAT_TEXT]);
+
 /* The text as a number, NaN = it is none, or something stands behind it. */
 static inline double embed__read_number(const char *text, int64_t bytes) {
   const unsigned char *first = (const unsigned char *)text;

@@ -11,7 +11,7 @@ static const embed__format registry[] = {
 #include "io/formats.def"
 #undef FORMAT
 };
-enum { COUNT = sizeof registry / sizeof *registry, NAMES = 128 };
+enum { COUNT = sizeof registry / sizeof *registry, NAMES = 256 };
 
 static const char *all_names(char room[NAMES]) {
   embed__text names = embed__text_in(room, NAMES);

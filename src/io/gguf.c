@@ -261,6 +261,11 @@ static embed_status read_pair(reader *r, embed__tokens *keys) {
   EMBED__TRY(check_kind(r, &key, kind));
   const int64_t value = r->at;
   EMBED__TRY(read_value(r, &key, kind));
+  if (!r->big_endian) {
+    embed__metadata *added = &r->f->metadata[r->f->metadata_count - 1];
+    added->raw = r->data + value - 4;
+    added->raw_bytes = r->at - value + 4;
+  }
   if (is(&key, "general.alignment")) return read_alignment(r, kind, value);
   if (is(&key, "tokenizer.ggml.tokens") && r->tokens_at == 0)
     return MALFORMED(r, value - 4, "%s: tokenizer.ggml.tokens at byte %" PRId64 " is no array of strings", r->f->label, value - 4);

@@ -6,9 +6,11 @@
 
 #include "core/checked.h"
 #include "io/format.h"
+#include "io/npy.h"
 
 static const unsigned char MAGIC[] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 enum { MAGIC_BYTES = sizeof MAGIC, NUMPY_LIMIT = 10000 /* bytes of header that numpy reads */ };
+_Static_assert(EMBED__NPY_HEADER == MAGIC_BYTES + 6 + NUMPY_LIMIT, "the longest header with what stands in front of it");
 
 bool embed__npy_probe(const unsigned char *data, int64_t bytes) { return bytes >= MAGIC_BYTES && memcmp(data, MAGIC, MAGIC_BYTES) == 0; }
 
@@ -16,12 +18,14 @@ bool embed__npy_probe(const unsigned char *data, int64_t bytes) { return bytes >
 typedef struct cursor {
   embed_context *ctx;
   embed_file *f;
+  const char *label;
   const unsigned char *data; /* the file */
+  int64_t first, size;       /* the array's bytes in it: [first, size) */
   int64_t at, end;           /* of the header's text in it */
 } cursor;
 
 static embed_status expected(const cursor *c, const char *what) {
-  return embed__fail(c->ctx, EMBED_E_FORMAT, c->at, "%s: the npy header should have %s at byte %" PRId64, c->f->label, what, c->at);
+  return embed__fail(c->ctx, EMBED_E_FORMAT, c->at, "%s: the npy header should have %s at byte %" PRId64, c->label, what, c->at);
 }
 
 static int peek(const cursor *c) { return c->at < c->end ? c->data[c->at] : -1; }
@@ -63,10 +67,10 @@ static bool take_word(cursor *c, const char *word) {
 static embed_status read_extent(cursor *c, int64_t *extent) {
   int64_t first = c->at;
   *extent = 0;
-  if (peek(c) == '-') return embed__fail(c->ctx, EMBED_E_FORMAT, first, "%s: the extent at byte %" PRId64 " is negative", c->f->label, first);
+  if (peek(c) == '-') return embed__fail(c->ctx, EMBED_E_FORMAT, first, "%s: the extent at byte %" PRId64 " is negative", c->label, first);
   for (; peek(c) >= '0' && peek(c) <= '9'; ++c->at)
     if (!embed__mul(*extent, 10, extent) || !embed__add(*extent, peek(c) - '0', extent))
-      return embed__fail(c->ctx, EMBED_E_OVERFLOW, first, "%s: the extent at byte %" PRId64 " does not fit into 64 bits", c->f->label, first);
+      return embed__fail(c->ctx, EMBED_E_OVERFLOW, first, "%s: the extent at byte %" PRId64 " does not fit into 64 bits", c->label, first);
   if (c->at == first) return expected(c, "an extent");
   if (c->data[first] == '0' && c->at > first + 1) {
     c->at = first;
@@ -83,8 +87,7 @@ static embed_status read_shape(cursor *c, embed__tensor *tensor) {
   tensor->rank = 0;
   while (skip_blanks(c) != ')') {
     if (!comma) return expected(c, "a comma or the end of the shape");
-    if (tensor->rank == EMBED__RANKS)
-      return embed__fail(c->ctx, EMBED_E_UNSUPPORTED, c->at, "%s: the shape has more than %d extents", c->f->label, EMBED__RANKS);
+    if (tensor->rank == EMBED__RANKS) return embed__fail(c->ctx, EMBED_E_UNSUPPORTED, c->at, "%s: the shape has more than %d extents", c->label, EMBED__RANKS);
     EMBED__TRY(read_extent(c, &tensor->shape[tensor->rank++]));
     comma = take(c, ',');
   }
@@ -120,7 +123,7 @@ static const struct kind *find_kind(char letter) {
 }
 
 static embed_status bad_type(const cursor *c, int64_t at, embed_status status, const char *stored, const char *why) {
-  return embed__fail(c->ctx, status, at, "%s: the type \"%.40s\" at byte %" PRId64 " %s", c->f->label, stored, at, why);
+  return embed__fail(c->ctx, status, at, "%s: the type \"%.40s\" at byte %" PRId64 " %s", c->label, stored, at, why);
 }
 
 /* "<f4": byte order, letter, size; dates have a unit in brackets behind. at: where it stands, for messages. */
@@ -154,7 +157,7 @@ static embed_status read_value(cursor *c, int key, embed__tensor *tensor, int64_
       int begins = skip_blanks(c);
       if (begins == '[' || begins == '(')
         return embed__fail(c->ctx, EMBED_E_UNSUPPORTED, c->at,
-                           "%s: the elements are structures of several fields (byte %" PRId64 "), a table holds numbers of one type", c->f->label, c->at);
+                           "%s: the elements are structures of several fields (byte %" PRId64 "), a table holds numbers of one type", c->label, c->at);
       EMBED__TRY(read_string(c, &first, &bytes));
       EMBED__TRY(embed__file_keep(c->ctx, c->f, c->data + first, bytes, &tensor->stored));
       return read_type(c, first, tensor, width);
@@ -198,49 +201,57 @@ static embed_status read_dict(cursor *c, embed__tensor *tensor, int64_t *width) 
 
 /* Finds the text of the header: c->at, c->end. */
 static embed_status find_header(cursor *c, const embed_file_options *o) {
-  const int64_t size = c->f->map.bytes, limit = embed__min(NUMPY_LIMIT, embed__header_limit(o));
-  int major = size > MAGIC_BYTES ? c->data[MAGIC_BYTES] : 1, minor = size > MAGIC_BYTES + 1 ? c->data[MAGIC_BYTES + 1] : 0;
-  if (!embed__npy_probe(c->data, size)) return embed__fail(c->ctx, EMBED_E_FORMAT, 0, "%s: it does not begin with npy's magic bytes", c->f->label);
+  const unsigned char *p = c->data + c->first;
+  const int64_t size = c->size, bytes_there = size - c->first, limit = embed__min(NUMPY_LIMIT, embed__header_limit(o)), magic_end = c->first + MAGIC_BYTES;
+  int major = bytes_there > MAGIC_BYTES ? p[MAGIC_BYTES] : 1, minor = bytes_there > MAGIC_BYTES + 1 ? p[MAGIC_BYTES + 1] : 0;
+  if (!embed__npy_probe(p, bytes_there)) return embed__fail(c->ctx, EMBED_E_FORMAT, c->first, "%s: it does not begin with npy's magic bytes", c->label);
   if (major < 1 || major > 3 || minor != 0)
-    return embed__fail(c->ctx, EMBED_E_UNSUPPORTED, MAGIC_BYTES, "%s: npy version %d.%d; 1.0, 2.0 and 3.0 are read", c->f->label, major, minor);
-  c->at = MAGIC_BYTES + 2 + (major == 1 ? 2 : 4);
+    return embed__fail(c->ctx, EMBED_E_UNSUPPORTED, magic_end, "%s: npy version %d.%d; 1.0, 2.0 and 3.0 are read", c->label, major, minor);
+  c->at = magic_end + 2 + (major == 1 ? 2 : 4);
   if (size < c->at)
-    return embed__fail(c->ctx, EMBED_E_FORMAT, size, "%s: the file ends at byte %" PRId64 " before its header does: it was cut short", c->f->label, size);
-  int64_t bytes = major == 1 ? embed__le16(c->data + MAGIC_BYTES + 2) : embed__le32(c->data + MAGIC_BYTES + 2);
+    return embed__fail(c->ctx, EMBED_E_FORMAT, size, "%s: the file ends at byte %" PRId64 " before its header does: it was cut short", c->label, size);
+  int64_t bytes = major == 1 ? embed__le16(p + MAGIC_BYTES + 2) : embed__le32(p + MAGIC_BYTES + 2);
   c->end = c->at + bytes;
   if (c->end > size)
-    return embed__fail(c->ctx, EMBED_E_FORMAT, size, "%s: the header ends at byte %" PRId64 ", the file at %" PRId64 ": it was cut short", c->f->label, c->end,
+    return embed__fail(c->ctx, EMBED_E_FORMAT, size, "%s: the header ends at byte %" PRId64 ", the file at %" PRId64 ": it was cut short", c->label, c->end,
                        size);
   if (bytes > limit)
-    return embed__fail(c->ctx, EMBED_E_FORMAT, MAGIC_BYTES + 2, "%s: the header has %" PRId64 " bytes, at most %" PRId64 " are read (numpy's own limit is %d)",
-                       c->f->label, bytes, limit, NUMPY_LIMIT);
+    return embed__fail(c->ctx, EMBED_E_FORMAT, magic_end + 2, "%s: the header has %" PRId64 " bytes, at most %" PRId64 " are read (numpy's own limit is %d)",
+                       c->label, bytes, limit, NUMPY_LIMIT);
   return EMBED_OK;
 }
 
 /* Where the elements lie, proved against the size of the file. */
 static embed_status find_data(const cursor *c, embed__tensor *tensor, int64_t width) {
-  const int64_t size = c->f->map.bytes;
+  const int64_t size = c->size;
   int64_t bytes = width, end;
   for (int32_t i = 0; i < tensor->rank; ++i)
     if (!embed__mul(bytes, tensor->shape[i], &bytes)) break;
   if (!embed__add(c->end, bytes, &end)) /* refuses the product's -1 too */
-    return embed__fail(c->ctx, EMBED_E_OVERFLOW, c->end, "%s: the product of the shape and %" PRId64 " bytes per element does not fit into 64 bits",
-                       c->f->label, width);
+    return embed__fail(c->ctx, EMBED_E_OVERFLOW, c->end, "%s: the product of the shape and %" PRId64 " bytes per element does not fit into 64 bits", c->label,
+                       width);
   if (end > size)
-    return embed__fail(c->ctx, EMBED_E_FORMAT, size, "%s: data ends at byte %" PRId64 ", the file at %" PRId64 ": it was cut short", c->f->label, end, size);
+    return embed__fail(c->ctx, EMBED_E_FORMAT, size, "%s: data ends at byte %" PRId64 ", the file at %" PRId64 ": it was cut short", c->label, end, size);
   tensor->offset = c->end;
   tensor->bytes = bytes;
   /* Both orders are one where at most one extent counts. */
   if (tensor->rank < 2 || (tensor->rank == 2 && (tensor->shape[0] <= 1 || tensor->shape[1] <= 1))) tensor->column_major = false;
-  return end == size ? EMBED_OK : embed__file_note(c->ctx, c->f, size - end, "bytes behind the array are not read");
+  return EMBED_OK;
+}
+
+embed_status embed__npy_read(embed_context *ctx, embed_file *f, const embed__npy *in, const embed_file_options *o, embed__tensor *tensor) {
+  cursor c = {.ctx = ctx, .f = f, .label = in->label, .data = in->data, .first = in->first, .size = in->end};
+  int64_t width = 0;
+  EMBED__TRY(find_header(&c, o));
+  EMBED__TRY(read_dict(&c, tensor, &width));
+  return find_data(&c, tensor, width);
 }
 
 embed_status embed__npy_open(embed_context *ctx, embed_file *f, const embed_file_options *o) {
-  cursor c = {.ctx = ctx, .f = f, .data = f->map.data};
-  int64_t width = 0;
-  EMBED__TRY(find_header(&c, o));
+  const embed__npy in = {.label = f->label, .data = f->map.data, .end = f->map.bytes};
   EMBED__TRY(embed__file_tensors(ctx, f, 1));
   f->tensors[0].name = "array"; /* the file has no name for it */
-  EMBED__TRY(read_dict(&c, f->tensors, &width));
-  return find_data(&c, f->tensors, width);
+  EMBED__TRY(embed__npy_read(ctx, f, &in, o, f->tensors));
+  const int64_t behind = f->map.bytes - f->tensors[0].offset - f->tensors[0].bytes;
+  return behind == 0 ? EMBED_OK : embed__file_note(ctx, f, behind, "bytes behind the array are not read");
 }

@@ -13,6 +13,7 @@ typedef struct embed__safe_file {
   unsigned char *buffer;                                    /* scratch of the context: open, write and commit belong to one call */
   int64_t used;                                             /* bytes in the buffer */
   int64_t written;                                          /* bytes handed over since the file was opened */
+  int64_t stored, begun;                                    /* of them with the system; that it was told to put on the disk */
   const char *label;                                        /* of messages; the caller's */
   char name[EMBED__SAFE_NAME], temporary[EMBED__SAFE_NAME]; /* in folder; temporary "" = there is none */
 } embed__safe_file;

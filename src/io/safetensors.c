@@ -14,6 +14,7 @@
 #include "io/floats.h"
 #include "io/format.h"
 #include "io/json.h"
+#include "io/model2vec.h"
 
 enum { LENGTH = 8, LEAST_HEADER = 2 /* {} */, LEAST_ENTRY = 49 /* "":{"dtype":"U8","shape":[],"data_offsets":[0,0]} */ };
 
@@ -372,7 +373,7 @@ embed_status embed__safetensors_read(embed_context *ctx, const embed__map *map, 
   if (!out->text) return embed__out_of_memory(ctx, out->text_bytes);
   memcpy(out->text, map->data + LENGTH, (size_t)length);
   out->text[length] = '\0';
-  out->room = embed__min(length / LEAST_ENTRY, braces(out->text, length)) + 1;
+  out->room = embed__min(length / LEAST_ENTRY, braces(out->text, length)) + 1; /* and one more: io/model2vec.c */
   out->tensors = embed__allocate(&ctx->memory, (size_t)out->room * sizeof *out->tensors, EMBED__ALIGNMENT);
   if (!out->tensors) return embed__out_of_memory(ctx, out->room * (int64_t)sizeof *out->tensors);
   embed__json_begin(&r.json, ctx, label, out->text, length, LENGTH);
@@ -405,6 +406,7 @@ static embed_status adopt(embed_context *ctx, embed_file *f, embed__safetensors 
 embed_status embed__safetensors_open(embed_context *ctx, embed_file *f, const embed_file_options *o) {
   embed__safetensors s;
   embed_status status = embed__safetensors_read(ctx, &f->map, f->label, o, f, &s);
+  if (status == EMBED_OK) status = embed__model2vec_extend(ctx, f, &s);
   if (status == EMBED_OK) status = adopt(ctx, f, &s);
   embed__safetensors_free(ctx, &s);
   return status;

@@ -7,6 +7,7 @@
 #include "core/options.h"
 #include "core/pages.h"
 #include "io/byte_order.h"
+#include "io/decoded.h"
 #include "io/text.h"
 #include "thread/run.h"
 
@@ -105,11 +106,13 @@ static void reorder_rows(void *arg, int64_t task, int32_t worker) {
   }
 }
 
-static embed_status reordered(embed_context *ctx, const embed_file *f, const embed__tensor *tensor, int64_t rows, int64_t dim, embed_table_options *o,
-                              embed_table **out) {
-  o->flags = embed__copy_flags(tensor->bytes);
-  EMBED__TRY(embed__table_new(ctx, rows, dim, o, out));
-  reorder_job job = {.from = embed__tensor_data(f, tensor),
+embed_status embed__tensor_copy(embed_context *ctx, const embed__tensor *tensor, const unsigned char *from, embed_table **out) {
+  embed_table_options o = {.size = sizeof o, .dtype = tensor->dtype, .flags = embed__copy_flags(tensor->bytes)};
+  int64_t rows, dim;
+  (void)embed__tensor_extents(tensor, &rows, &dim);
+  EMBED__TRY(embed__table_new(ctx, rows, dim, &o, out));
+  (*out)->vector = tensor->rank == 1;
+  reorder_job job = {.from = from,
                      .to = (*out)->data,
                      .rows = rows,
                      .dim = dim,
@@ -136,8 +139,9 @@ static embed_status in_place(embed_context *ctx, const embed_file *f, const embe
 
 static embed_status make_table(embed_context *ctx, const embed_file *f, const embed__tensor *tensor, int64_t rows, int64_t dim, embed_table_options *o,
                                embed_table **out) {
+  if (tensor->decode) return embed__decoded_table(ctx, f, tensor, rows, dim, o, out);
   if (tensor->swapped && (embed__dtype_find(tensor->dtype)->block != 1 || tensor->row_bytes)) return embed__swapped_table(ctx, f, tensor, rows, dim, o, out);
-  if (tensor->swapped || tensor->column_major) return reordered(ctx, f, tensor, rows, dim, o, out);
+  if (tensor->swapped || tensor->column_major) return embed__tensor_copy(ctx, tensor, embed__tensor_data(f, tensor), out);
   return in_place(ctx, f, tensor, rows, dim, o, out);
 }
 

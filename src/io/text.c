@@ -139,3 +139,26 @@ void embed__text_shape(embed__text *t, const int64_t *shape, int32_t rank) {
   }
   embed__text_add(t, "]");
 }
+
+/* Bytes of the UTF-8 character at s, 0 = there is none. */
+static int64_t character(const unsigned char *s, int64_t bytes) {
+  static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
+  int64_t length = s[0] < 0x80 ? 1 : s[0] >= 0xF0 ? 4 : s[0] >= 0xE0 ? 3 : s[0] >= 0xC0 ? 2 : 0;
+  unsigned code = s[0] & (0xFFu >> (length + 1));
+  if (length == 1) return 1;
+  if (length == 0 || length > bytes || s[0] > 0xF4) return 0;
+  for (int64_t i = 1; i < length; ++i) {
+    if ((s[i] & 0xC0) != 0x80) return 0;
+    code = code << 6 | (s[i] & 0x3F);
+  }
+  return code < least[length] || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF) ? 0 : length;
+}
+
+int64_t embed__text_not_utf8(const char *text, int64_t bytes) {
+  const unsigned char *s = (const unsigned char *)text;
+  for (int64_t at = 0, step; at < bytes; at += step) {
+    step = character(s + at, bytes - at);
+    if (!step) return at;
+  }
+  return -1;
+}

@@ -16,7 +16,9 @@ embed__text embed__text_in(char *buffer, size_t bytes); /* bytes >= 1 */
 void embed__text_add(embed__text *t, const char *s);
 void embed__text_number(embed__text *t, int64_t number);
 void embed__text_unsigned(embed__text *t, uint64_t number);
-void embed__text_real(embed__text *t, double number);                       /* as C's %.9g, with a point in every locale; floats survive it */
+void embed__text_real(embed__text *t, double number); /* as C's %.9g, with a point in every locale; floats survive it */
+/* Where the bytes cease to be UTF-8 (RFC 3629: no surrogates, nothing longer than it must be), -1 = nowhere. */
+int64_t embed__text_not_utf8(const char *text, int64_t bytes);
 void embed__text_shape(embed__text *t, const int64_t *shape, int32_t rank); /* [3, 4] */
 
 #endif

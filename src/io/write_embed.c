@@ -290,5 +290,12 @@ static embed_status write_embed(embed_context *ctx, embed_writer *w, embed__safe
   return embed__safe_patch(ctx, f, 0, o.directory, o.end);
 }
 
-const embed__writer_format embed__writer_embed = {
-    .name = "embed", .extensions = ".embed", .many = true, .tokens = true, .strides = true, .sections = true, .check_table = check_table, .write = write_embed};
+const embed__writer_format embed__writer_embed = {.name = "embed",
+                                                  .extensions = ".embed",
+                                                  .many = true,
+                                                  .pairs = true,
+                                                  .tokens = true,
+                                                  .strides = true,
+                                                  .sections = true,
+                                                  .check_table = check_table,
+                                                  .write = write_embed};

@@ -44,8 +44,8 @@ embed_status embed__written_rows(embed_context *ctx, embed_writer *w, const embe
   enum { TASK_BYTES = 256 << 10 };
   const embed_table *from = t->table;
   const int64_t most = embed__max(1, embed__min(t->rows, w->max_memory / t->row_bytes));
-  const bool in_place = !embed__is_swapped(t->dtype, false) && !from->overlay && from->dtype == t->dtype && from->group == t->group && from->row_bytes == t->row_bytes &&
-                        t->row_bytes == t->packed_bytes;
+  const bool in_place = !embed__is_swapped(t->dtype, false) && !from->overlay && from->dtype == t->dtype && from->group == t->group &&
+                        from->row_bytes == t->row_bytes && t->row_bytes == t->packed_bytes;
   encode_job job = {.kernels = ctx->kernels, .to = t, .codec = embed__codec_find(t->dtype), .grain = embed__max(1, TASK_BYTES / 4 / t->dim)};
   atomic_store(&job.refused, INT64_MAX);
   if (!in_place) {

@@ -25,29 +25,10 @@ static embed_status check_table(embed_context *ctx, const embed_writer *w, embed
                      embed__dtype_name(t->dtype));
 }
 
-/* Bytes of the UTF-8 character at s, 0 = there is none. */
-static int64_t character(const unsigned char *s, int64_t bytes) {
-  static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
-  int64_t length = s[0] < 0x80 ? 1 : s[0] >= 0xF0 ? 4 : s[0] >= 0xE0 ? 3 : s[0] >= 0xC0 ? 2 : 0;
-  unsigned code = s[0] & (0xFFu >> (length + 1));
-  if (length == 1) return 1;
-  if (length == 0 || length > bytes || s[0] > 0xF4) return 0;
-  for (int64_t i = 1; i < length; ++i) {
-    if ((s[i] & 0xC0) != 0x80) return 0;
-    code = code << 6 | (s[i] & 0x3F);
-  }
-  return code < least[length] || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF) ? 0 : length;
-}
-
 static embed_status check_text(embed_context *ctx, const embed_writer *w, const char *what, const char *text, int64_t bytes) {
-  const unsigned char *s = (const unsigned char *)text;
   if (bytes == 12 && !memcmp(text, "__metadata__", 12) && !strcmp(what, "name"))
     return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "%s: \"__metadata__\" is no name that safetensors leaves to tensors", w->label);
-  for (int64_t at = 0, step; at < bytes; at += step) {
-    step = character(s + at, bytes - at);
-    if (!step) return embed__fail(ctx, EMBED_E_ARGUMENT, at, "%s: the %s is no UTF-8, which safetensors asks for", w->label, what);
-  }
-  return EMBED_OK;
+  return embed__written_utf8(ctx, w, what, text, bytes);
 }
 
 /* Written twice: once to be counted (file NULL), once to the file. */
@@ -145,5 +126,10 @@ static embed_status write_safetensors(embed_context *ctx, embed_writer *w, embed
   return EMBED_OK;
 }
 
-const embed__writer_format embed__writer_safetensors = {
-    .name = "safetensors", .extensions = ".safetensors", .many = true, .check_table = check_table, .check_text = check_text, .write = write_safetensors};
+const embed__writer_format embed__writer_safetensors = {.name = "safetensors",
+                                                        .extensions = ".safetensors",
+                                                        .many = true,
+                                                        .pairs = true,
+                                                        .check_table = check_table,
+                                                        .check_text = check_text,
+                                                        .write = write_safetensors};

@@ -9,18 +9,8 @@
 
 enum { TOKEN_BYTES = 64 << 10 }; /* the longest that the reader takes */
 
-static embed_status check_table(embed_context *ctx, const embed_writer *w, embed__written_table *t) {
-  if (t->dtype != EMBED_F32 && t->dtype != t->table->dtype)
-    return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "%s: word2vec has no type for %s rows: they are f32", w->label, embed__dtype_name(t->dtype));
-  t->dtype = EMBED_F32; /* what every row decodes to */
-  t->group = 0;
-  t->rows = t->vocab;
-  t->packed_bytes = t->row_bytes = embed__row_bytes(EMBED_F32, t->dim, 0);
-  return t->packed_bytes < 0 ? embed__out_of_memory(ctx, -1) : EMBED_OK;
-}
-
 /* WV-06: the blank ends a token and newlines before one are passed over. */
-static embed_status check_token(embed_context *ctx, const embed_writer *w, int64_t id, const char *token, int64_t bytes) {
+embed_status embed__written_word(embed_context *ctx, const embed_writer *w, int64_t id, const char *token, int64_t bytes) {
   const char *why = NULL;
   if (bytes == 0)
     why = "is empty";
@@ -31,7 +21,7 @@ static embed_status check_token(embed_context *ctx, const embed_writer *w, int64
   else if (bytes > TOKEN_BYTES)
     why = "is longer than 65536 bytes";
   if (!why) return EMBED_OK;
-  return embed__fail(ctx, EMBED_E_ARGUMENT, id, "%s: the token of row %" PRId64 " %s: word2vec could not read it back", w->label, id, why);
+  return embed__fail(ctx, EMBED_E_ARGUMENT, id, "%s: the token of row %" PRId64 " %s: %s could not read it back", w->label, id, why, w->format->name);
 }
 
 typedef struct row_sink {
@@ -57,11 +47,7 @@ static embed_status write_rows(embed_context *ctx, void *arg, int64_t first, int
 static embed_status write_word2vec(embed_context *ctx, embed_writer *w, embed__safe_file *f) {
   char header[64];
   const embed__written_table *t = embed__written(w, 0);
-  for (int64_t id = 0; id < t->rows; ++id) {
-    int64_t bytes;
-    if (!embed__written_token(w, id, &bytes))
-      return embed__fail(ctx, EMBED_E_ARGUMENT, id, "%s: row %" PRId64 " of %" PRId64 " has no token, and word2vec needs one for each", w->label, id, t->rows);
-  }
+  EMBED__TRY(embed__written_tokens(ctx, w, t->rows));
   embed__text text = embed__text_in(header, sizeof header);
   embed__text_number(&text, t->rows);
   embed__text_add(&text, " ");
@@ -72,5 +58,9 @@ static embed_status write_word2vec(embed_context *ctx, embed_writer *w, embed__s
   return embed__written_rows(ctx, w, t, write_rows, &sink);
 }
 
-const embed__writer_format embed__writer_word2vec = {
-    .name = "word2vec", .extensions = ".bin .w2v", .tokens = true, .check_table = check_table, .check_token = check_token, .write = write_word2vec};
+const embed__writer_format embed__writer_word2vec = {.name = "word2vec",
+                                                     .extensions = ".bin .w2v",
+                                                     .tokens = true,
+                                                     .check_table = embed__written_as_f32,
+                                                     .check_token = embed__written_word,
+                                                     .write = write_word2vec};

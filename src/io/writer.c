@@ -17,7 +17,7 @@ static const embed__writer_format *const formats[] = {
 #include "io/writers.def"
 #undef WRITER
 };
-enum { FORMATS = sizeof formats / sizeof *formats, NAMES = 200 };
+enum { FORMATS = sizeof formats / sizeof *formats, NAMES = 400 };
 
 static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c; }
 
@@ -111,6 +111,8 @@ static void free_contents(embed_writer *w) {
   free_pairs(w, &w->pairs);
   free_list(w, &w->spans, sizeof(embed__token_span));
   free_list(w, &w->text, 1);
+  embed__file_release(w->source);
+  w->source = NULL;
 }
 
 static embed_status create(embed_context *ctx, const char *path, const embed_writer_options *o, embed_writer *w) {
@@ -262,7 +264,7 @@ embed_status embed_writer_alias(embed_context *ctx, embed_writer *w, const char 
   EMBED__NOT_NULL(ctx, name);
   EMBED__NOT_NULL(ctx, of);
   EMBED__TRY(check_open(ctx, w));
-  if (!w->format->many) return unsupported(ctx, w, "ties: it is one table");
+  if (!w->format->pairs) return unsupported(ctx, w, w->format->many ? "ties" : "ties: it is one table");
   EMBED__TRY(check_name(ctx, w, name));
   int64_t table = embed__written_find(w, of);
   if (table < 0) return embed__fail(ctx, EMBED_E_NOT_FOUND, -1, "%s: \"%.100s\" is to be tied to \"%.100s\", which is not there yet", w->label, name, of);
@@ -277,7 +279,7 @@ embed_status embed_writer_metadata(embed_context *ctx, embed_writer *w, const ch
   EMBED__TRY(check_open(ctx, w));
   if (value_bytes < 0) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "value has %" PRId64 " bytes", value_bytes);
   if (value_bytes > 0) EMBED__NOT_NULL(ctx, value);
-  if (!w->format->many) return unsupported(ctx, w, "metadata");
+  if (!w->format->pairs) return unsupported(ctx, w, "metadata");
   if (!*key) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "%s: a metadata key is empty", w->label);
   if (strncmp(key, "tied.", 5) == 0)
     return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "%s: the key \"%.100s\" is how ties are kept: use embed_writer_alias", w->label, key);
@@ -326,6 +328,32 @@ const char *embed__written_token(const embed_writer *w, int64_t id, int64_t *byt
   *bytes = span->bytes;
   if (span->bytes < 0) return NULL;
   return span->bytes == 0 ? "" : (const char *)w->text.items + span->begin; /* without any bytes there may be no room yet */
+}
+
+embed_status embed__written_tokens(embed_context *ctx, const embed_writer *w, int64_t count) {
+  for (int64_t id = 0; id < count; ++id) {
+    int64_t bytes;
+    if (!embed__written_token(w, id, &bytes))
+      return embed__fail(ctx, EMBED_E_ARGUMENT, id, "%s: row %" PRId64 " of %" PRId64 " has no token, and %s needs one for each", w->label, id, count,
+                         w->format->name);
+  }
+  return EMBED_OK;
+}
+
+embed_status embed__written_utf8(embed_context *ctx, const embed_writer *w, const char *what, const char *text, int64_t bytes) {
+  const int64_t at = embed__text_not_utf8(text, bytes);
+  if (at < 0) return EMBED_OK;
+  return embed__fail(ctx, EMBED_E_ARGUMENT, at, "%s: the %s is no UTF-8, which %s asks for", w->label, what, w->format->name);
+}
+
+embed_status embed__written_as_f32(embed_context *ctx, const embed_writer *w, embed__written_table *t) {
+  if (t->dtype != EMBED_F32 && t->dtype != t->table->dtype)
+    return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "%s: %s has no type for %s rows: they are f32", w->label, w->format->name, embed__dtype_name(t->dtype));
+  t->dtype = EMBED_F32; /* what every row decodes to */
+  t->group = 0;
+  t->rows = t->vocab;
+  t->packed_bytes = t->row_bytes = embed__row_bytes(EMBED_F32, t->dim, 0);
+  return t->packed_bytes < 0 ? embed__out_of_memory(ctx, -1) : EMBED_OK;
 }
 
 /* Room for `more` bytes of text. */
@@ -387,6 +415,7 @@ embed_status embed_writer_tokens(embed_context *ctx, embed_writer *w, const embe
       return status;
     }
   }
+  w->source = embed__file_retain(from);
   return EMBED_OK;
 }
 

@@ -63,6 +63,7 @@ struct embed_writer {
   embed__list sections; /* embed__written_section */
   embed__list spans;    /* embed__token_span, by id */
   embed__list text;     /* char: the tokens */
+  embed_file *source;   /* retained: where tokens came from, whose kinds of values GGUF keeps; NULL = nowhere */
   int64_t done, total;  /* bytes of rows, while they are written */
   bool committed;
   char label[EMBED__WRITER_LABEL + 4];
@@ -70,7 +71,8 @@ struct embed_writer {
 
 struct embed__writer_format {
   const char *name, *extensions;
-  bool many;     /* more than one table, ties and metadata */
+  bool many;     /* more than one table */
+  bool pairs;    /* ties and metadata */
   bool tokens;   /* token strings */
   bool strides;  /* row_bytes of the caller's choice */
   bool sections; /* named bytes beside the tables */
@@ -90,6 +92,14 @@ static inline const embed__written_pair *embed__pair(const embed__list *pairs, i
 static inline const embed__written_section *embed__section(const embed_writer *w, int64_t i) { return (const embed__written_section *)w->sections.items + i; }
 /* The token of id; *bytes -1 = it has none. */
 const char *embed__written_token(const embed_writer *w, int64_t id, int64_t *bytes);
+/* Rows 0 .. count - 1 all have a token: E_ARGUMENT. */
+embed_status embed__written_tokens(embed_context *ctx, const embed_writer *w, int64_t count);
+/* A check_token: E_ARGUMENT for what a reader could not tell from the blanks and lines around it. */
+embed_status embed__written_word(embed_context *ctx, const embed_writer *w, int64_t id, const char *token, int64_t bytes);
+/* A check_text: E_ARGUMENT unless it is UTF-8, embed_error_at = the byte. */
+embed_status embed__written_utf8(embed_context *ctx, const embed_writer *w, const char *what, const char *text, int64_t bytes);
+/* f32, the first vocab rows: what formats store that have one type and a token per row. */
+embed_status embed__written_as_f32(embed_context *ctx, const embed_writer *w, embed__written_table *t);
 /* The table of this name or of the one that it is tied to, -1 = none. */
 int64_t embed__written_find(const embed_writer *w, const char *name);
 

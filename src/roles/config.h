@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the config.json beside a safetensors file adds to it. */
+/* What the config.json beside a safetensors file or a PyTorch checkpoint adds to it. */
 #ifndef EMBED__CONFIG_H
 #define EMBED__CONFIG_H
 

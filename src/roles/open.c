@@ -34,7 +34,10 @@ static embed_status check_vocab(embed_context *ctx, const embed_file *f, int64_t
 }
 
 /* GGUF and .embed say of themselves what their family does; the other formats have none. */
-static bool is_of_transformers(const embed_file *f) { return !strcmp(f->format->name, "safetensors") || !strcmp(f->format->name, "safetensors-index"); }
+static bool is_of_transformers(const embed_file *f) {
+  const char *name = f->format->name;
+  return !strcmp(name, "safetensors") || !strcmp(name, "safetensors-index") || !strcmp(name, "pytorch");
+}
 
 embed_status embed_file_open(embed_context *ctx, const char *path, const embed_file_options *opts, embed_file **out) {
   embed_file_options o;

@@ -35,6 +35,7 @@ static embed_status first_difference(embed_context *ctx, const unsigned char *a,
   comparison c = {.a = a, .b = b, .bytes = bytes, .first = INT64_MAX};
   int64_t pieces = embed__ceil_div(bytes, PIECE), at = 0;
   *first = -1;
+  if (a == b) return EMBED_OK; /* two names of one storage */
   if (!memcmp(a, b, (size_t)embed__min(GLANCE, bytes))) {
     EMBED__TRY(embed__run_long(ctx, pieces, compare_piece, &c, 0, pieces));
     if (c.first == INT64_MAX) return EMBED_OK;
@@ -45,10 +46,16 @@ static embed_status first_difference(embed_context *ctx, const unsigned char *a,
   return EMBED_OK;
 }
 
-static bool same_kind(const embed__tensor *a, const embed__tensor *b) {
+/* A tensor's bytes: in the file, or in the table that they were unpacked to; NULL = neither is one block. */
+static const unsigned char *elements_of(const embed_file *f, const embed__tensor *tensor) {
+  if (tensor->offset >= 0) return embed__tensor_data(f, tensor);
+  return tensor->table && tensor->table->row_bytes == tensor->table->packed_bytes ? tensor->table->data : NULL;
+}
+
+static bool same_kind(const embed_file *f, const embed__tensor *a, const embed__tensor *b) {
   return a->rank == b->rank && !memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) && a->bytes == b->bytes && a->dtype == b->dtype &&
          !strcmp(a->stored, b->stored) && a->group == b->group && a->row_bytes == b->row_bytes && a->vocab == b->vocab && a->column_major == b->column_major &&
-         a->swapped == b->swapped && a->offset >= 0 && b->offset >= 0;
+         a->swapped == b->swapped && elements_of(f, a) && elements_of(f, b);
 }
 
 /* What the file's writer said of this head: "tied.lm_head.weight" = the table's name. */
@@ -101,9 +108,9 @@ embed_status embed__tie(embed_context *ctx, embed_file *f, int64_t head) {
     return note_tied(ctx, f, "no head is stored: token table ", f->tensors[table].name, "", NULL);
   }
   f->own_head = head;
-  bool alike = same_kind(&f->tensors[table], &f->tensors[head]);
+  bool alike = same_kind(f, &f->tensors[table], &f->tensors[head]);
   if (alike && f->tensors[table].bytes > 0)
-    EMBED__TRY(first_difference(ctx, embed__tensor_data(f, &f->tensors[table]), embed__tensor_data(f, &f->tensors[head]), f->tensors[table].bytes, &first));
+    EMBED__TRY(first_difference(ctx, elements_of(f, &f->tensors[table]), elements_of(f, &f->tensors[head]), f->tensors[table].bytes, &first));
   if (!alike || first >= 0) {
     f->roles[EMBED_ROLE_HEAD] = head;
     return note_untied(ctx, f, table, head, first);

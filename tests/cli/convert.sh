@@ -5,16 +5,21 @@ rows() { # rows FILE: its first rows as JSON, to $2
   sed 's/"token":"[^"]*",//g; s/"token":null,//g' out >"$2"
 }
 rows "$glove" want
-for out in t.embed t.safetensors t.npy t.bin T.W2V; do
+for out in t.embed t.safetensors t.npy t.npz t.bin T.W2V t.vec t.fifu t.gguf; do
   done_by convert "$glove" $out
   holds "$out: 2000 rows x 100  f32"
   is "$(wc -l <out)" 1
-  case $out in *.safetensors | *.npy) holds "not kept: the tokens" ;; *) holds_not "not kept" ;; esac
+  case $out in *.safetensors | *.np?) holds "not kept: the tokens" ;; *) holds_not "not kept" ;; esac
   rows $out got
   cmp got want || wrong "$out has other rows"
 done
 tail -c +129 t.npy | head -c 400 >row0
 tail -c +14 "$glove" | head -c 400 | cmp - row0 || wrong "row 0 of t.npy is not the file's"
+for from in t.vec t.fifu t.gguf; do # tokens and all
+  done_by convert $from back.bin
+  cmp back.bin "$glove" || wrong "$from has other tokens or rows"
+done
+is "$(head -n 1 t.vec)" "2000 100"
 cmp t.bin "$glove" || wrong "word2vec's own bytes do not come back"
 is "$(stat -c %s t.safetensors)" "$((2000 * 100 * 4 + 128))"
 
@@ -62,10 +67,28 @@ refused 2 'there is no dtype "f31"' convert "$glove" u.npy --dtype f31
 refused 2 '--rows takes a range a:b with a < b, not "5"' convert "$glove" u.npy --rows 5
 refused 2 'not "5:5"' convert "$glove" u.npy --rows 5:5
 refused 2 '1 of the 2 operands are missing' convert "$glove"
-refused 2 'takes no --json' convert "$glove" u.npy --json
 refused 2 'info: takes no --dtype' info "$glove" --dtype f32
 refused 2 'info: takes no --rows' info "$glove" --rows 0:1
 [ ! -e u.npy ] && [ ! -e u.bin ] || wrong "a refused conversion wrote something"
+
+# A format by its name, tables by other names, the answer as JSON.
+done_by convert "$glove" t.txt --format npz --rename vectors=wte.weight --json
+is "$(cat out)" '{"file":"t.txt","rows":2000,"dim":100,"dtype":"f32","not_kept":["the tokens"]}'
+done_by info t.txt
+holds 'table    wte.weight  f32  2000 rows x 100'
+done_by convert t.txt named.embed --rename wte.weight=a=b --rename wte.weight=c
+done_by info named.embed
+holds 'table    a=b  f32'
+refused 1 'there is no table to be renamed: "wte=x"' convert t.txt u.npy --rename wte=x
+refused 1 'no format named "xyz" is written' convert "$glove" u.npy --format xyz
+refused 2 '--rename takes OLD=NEW, not "wte"' convert t.txt u.npy --rename wte
+refused 2 '--rename takes OLD=NEW, not "=x"' convert t.txt u.npy --rename =x
+refused 2 '--rename takes OLD=NEW, not "x="' convert t.txt u.npy --rename x=
+refused 2 'info: takes no --rename' info "$glove" --rename a=b
+refused 1 'gguf has no type for int8_row rows' convert "$glove" u.gguf --dtype int8_row
+refused 1 'finalfusion has no type for f16 rows' convert "$glove" u.fifu --dtype f16
+refused 1 'has no token, and word2vec-text needs one' convert t.npy u.vec
+[ ! -e u.npy ] && [ ! -e u.gguf ] && [ ! -e u.fifu ] && [ ! -e u.vec ] || wrong "a refused conversion wrote something"
 
 # A limit on the size of files: the old file stays.
 cp t.npy old.npy
@@ -117,9 +140,9 @@ done_by lookup model.gguf --ids 0:4 --json
 sed 's/"token":"[^"]*",//g; s/"token":null,//g' out >rows
 done_by lookup model.gguf --ids 1,3 --npy h.npy
 done_by logits model.gguf --hidden h.npy --npy z.npy
-for out in m.embed m.safetensors again.safetensors again.embed; do
+for out in m.embed m.safetensors m.gguf again.safetensors again.embed by-embed.gguf; do
   from=model.gguf
-  case $out in again.safetensors) from=m.embed ;; again.embed) from=m.safetensors ;; esac
+  case $out in again.safetensors) from=m.embed ;; again.embed) from=m.safetensors ;; by-embed.gguf) from=m.embed ;; esac
   done_by convert $from $out
   facts $out got
   cmp got want || wrong "$out describes another model: $(cat got)"
@@ -133,6 +156,15 @@ for out in m.embed m.safetensors again.safetensors again.embed; do
 done
 done_by lookup m.embed --ids 2 --json
 holds '"token":"the"'
+for from in m.gguf by-embed.gguf; do
+  done_by lookup $from --ids 2 --json
+  holds '"token":"the"'
+done
+done_by convert model.gguf m.npz
+holds "not kept: the tokens, the family's scales and norm, the metadata"
+done_by info m.npz
+holds 'head     output.weight  f32  untied'
+holds 'bias     output.bias  f32 [4]'
 done_by convert model.gguf m.npy
 holds "not kept: the head, the head's bias, the positions, the norm, the tokens, the family's scales and norm, the metadata"
 done_by convert model.gguf cut.embed --rows 1:3 --dtype f16

@@ -3,6 +3,8 @@
  * stand in the folder of their format too. */
 #include "io/gguf_file.h"
 #include "io/safetensors_file.h"
+#include "io/vector_files.h"
+#include "io/zip_file.h"
 
 enum { ROOM = 8192 };
 
@@ -120,6 +122,34 @@ static void json_seeds(void) {
   }
 }
 
+/* Stored and deflated arrays; checkpoints of either byte order. */
+static void zip_seeds(void) {
+  static const char dict[] = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }",
+                    turned[] = "{'descr': '>f4', 'fortran_order': True, 'shape': (3, 4), }";
+  static const float data[12] = {0, 1, -2, 3.5f};
+  static unsigned char array[ROOM];
+  const size_t bytes = make_npy(array, 1, dict, 16, data, sizeof data);
+  zf_begin();
+  zf_add("wte.weight.npy", array, bytes);
+  zf_add("lm_head.weight.npy", array, bytes);
+  zf_end(0);
+  file_seed("npz", "npz_stored", zf, zf_count);
+  zf_begin();
+  zf_add_deflated("a.npy", array, bytes);
+  zf_add_deflated("b.npy", array, make_npy(array, 1, turned, 16, data, sizeof data));
+  zf_add("c.txt", "x", 1);
+  zf_end(1);
+  file_seed("npz", "npz_deflated", zf, zf_count);
+  seed("npz", "array", array, make_npy(array, 1, dict, 16, data, sizeof data));
+  seed("npz", "array_turned", array, make_npy(array, 2, turned, 16, data, sizeof data));
+  pk_state_dict();
+  seed("pytorch", "pickle", pk, pk_count);
+  torch_archive(NULL, data, sizeof data);
+  file_seed("pytorch", "pytorch", zf, zf_count);
+  torch_archive("big", data, sizeof data);
+  file_seed("pytorch", "pytorch_big", zf, zf_count);
+}
+
 static void file_seeds(void) {
   static const char *const npy[] = {"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }",
                                     "{'descr': '>f2', 'fortran_order': True, 'shape': (6, 4), }"};
@@ -143,6 +173,7 @@ static void file_seeds(void) {
   file_seed("word2vec", "word2vec", file, 36);
   file_seed("word2vec-text", "word2vec_text", text, sizeof text - 1);
   file_seed("glove", "glove", glove, sizeof glove - 1);
+  zip_seeds();
   gg_simple(4, 3);
   file_seed("gguf", "gguf", gg, gg_count);
   gguf_seed();
@@ -150,9 +181,35 @@ static void file_seeds(void) {
   embed_seed("embed", EMBED_Q8_0, 1);
 }
 
+static void vector_seed(const char *format, const char *name, int kind) {
+  char numbered[64];
+  snprintf(numbered, sizeof numbered, "%s%d", name, kind);
+  file_seed(format, numbered, vf, vf_count);
+}
+
+/* What has no mark of its own: its target gives the extents. */
+static void headless_seed(const char *format, int bytes) {
+  vf_begin();
+  for (int i = 0; i < bytes; ++i) vf_uint((uint64_t)i, 1);
+  seed(format, "rows", vf, vf_count);
+}
+
+static void vector_seeds(void) {
+  for (int kind = 0; kind < FT_KINDS; ++kind) make_fasttext(kind), vector_seed("fasttext", "fasttext", kind);
+  for (int kind = 0; kind < FF_KINDS; ++kind) make_finalfusion(kind), vector_seed("finalfusion", "finalfusion", kind);
+  for (int kind = 0; kind < 6; ++kind) make_llama2c(kind / 2, kind % 2), vector_seed("llama2c", "llama2c", kind);
+  for (int kind = 0; kind < M2V_KINDS; ++kind) make_model2vec(kind), vector_seed("safetensors", "model2vec", kind);
+  headless_seed("glove-binary", 128);
+  headless_seed("raw", 24);
+  headless_seed("raw-f64", 48);
+  headless_seed("raw-f16", 12);
+  headless_seed("raw-bf16", 12);
+}
+
 int main(int argc, char **argv) {
   if (argc != 2) return 2;
   folder = argv[1];
+  vector_seeds();
   json_seeds();
   config_seeds();
   file_seeds();

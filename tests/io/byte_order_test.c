@@ -177,7 +177,7 @@ static void a_tie_is_found_among_swapped_rows(void **state) {
   embed_file *f = open_file(ctx, gg_written(), NULL);
   assert_int_equal(embed_file_role(ctx, f, EMBED_ROLE_HEAD, &head), EMBED_OK);
   assert_int_equal(head, 0);
-  done(ctx, f);
+  gg_close(ctx, f);
 }
 
 static void hostile_big_endian_files_are_refused_or_safe(void **state) {

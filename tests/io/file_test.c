@@ -123,7 +123,7 @@ static void a_format_can_be_asked_for(void **state) {
   embed_file_release(open_file(ctx, word2vec("asked"), &o));
   o.format = "npy";
   refused(ctx, path_of("asked"), &o, EMBED_E_FORMAT, 0, "magic");
-  static const char *const unknown[] = {"fasttext", "", "NPY", "npy "};
+  static const char *const unknown[] = {"word", "", "NPY", "npy "};
   for (int i = 0; i < 4; ++i) {
     o.format = unknown[i];
     assert_int_equal(embed_file_open(ctx, path_of("asked"), &o, &f), EMBED_E_NOT_FOUND);

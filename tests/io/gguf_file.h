@@ -121,7 +121,7 @@ static inline void rows_are(embed_context *ctx, const embed_table *t, int64_t ro
   for (int64_t i = 0; i < rows * dim; ++i) assert_true(got[i] == gg_value(first + i));
 }
 
-static inline void done(embed_context *ctx, embed_file *f) {
+static inline void gg_close(embed_context *ctx, embed_file *f) {
   embed_file_release(f);
   unlink(path_of("gguf"));
   embed_context_release(ctx);

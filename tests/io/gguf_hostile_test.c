@@ -27,7 +27,7 @@ static void other_versions_are_refused_by_name(void **state) {
   refused(ctx, gg_written(), NULL, EMBED_E_UNSUPPORTED, 4, "version 4, versions 2 and 3");
   embed_file_options o = {.size = sizeof o, .format = "gguf"};
   refused(ctx, write_file("gguf", "GGML and more", 13), &o, EMBED_E_FORMAT, 0, "does not begin with GGUF");
-  done(ctx, NULL);
+  gg_close(ctx, NULL);
 }
 
 /* GF-06, GF-08, and counts that are merely too large for the file. */
@@ -63,7 +63,7 @@ static void counts_are_held_against_the_bytes_there(void **state) {
   refused(ctx, gg_written(), NULL, EMBED_E_FORMAT, 34, "the list of tensors at byte 8 ends at byte 2416 at the earliest, the file at 34: it was cut short");
   gg_begin(3, 0, 100), gg_bytes("some bytes", 10);
   refused(ctx, gg_written(), NULL, EMBED_E_FORMAT, 34, "cut short");
-  done(ctx, NULL);
+  gg_close(ctx, NULL);
 }
 
 static void keys_are_there_once_and_can_be_looked_up(void **state) {
@@ -89,7 +89,7 @@ static void keys_are_there_once_and_can_be_looked_up(void **state) {
   gg_begin(3, 0, 1);
   gg_key(key, GG_U8), gg_uint(1, 1);
   embed_file_release(open_file(ctx, gg_written(), NULL));
-  done(ctx, NULL);
+  gg_close(ctx, NULL);
 }
 
 static void values_are_of_a_kind_that_there_is(void **state) {
@@ -116,7 +116,7 @@ static void values_are_of_a_kind_that_there_is(void **state) {
   gg_begin(3, 0, 1);
   gg_array("tokenizer.ggml.tokens", GG_U8, 1), gg_uint(1, 1);
   refused(ctx, gg_written(), NULL, EMBED_E_FORMAT, 53, "no array of strings");
-  done(ctx, NULL);
+  gg_close(ctx, NULL);
 }
 
 /* GF-10. The key's value stands at byte 24 + 8 + 17 + 4 = 53. */
@@ -139,7 +139,7 @@ static void alignments_are_powers_of_two(void **state) {
   gg_pair_u32("general.alignment", 1u << 30);
   gg_tensor(TABLE, 2, (const uint64_t[]){4, 3}, 0, 0);
   refused(ctx, gg_written(), NULL, EMBED_E_FORMAT, (int64_t)gg_count, "ends at byte 1073741872");
-  done(ctx, NULL);
+  gg_close(ctx, NULL);
 }
 
 typedef struct hostile {
@@ -185,7 +185,7 @@ static void tensors_that_cannot_be_are_refused_at_their_byte(void **state) {
     gg_floats(64, 0);
     refused(ctx, gg_written(), NULL, h->status, h->at, h->says);
   }
-  done(ctx, NULL);
+  gg_close(ctx, NULL);
 }
 
 static void names_of_tensors_are_there_once(void **state) {
@@ -213,7 +213,7 @@ static void names_of_tensors_are_there_once(void **state) {
   gg_pad(32);
   gg_floats(64, 0);
   refused(ctx, gg_written(), NULL, EMBED_E_FORMAT, (24 + 41) + 33, "lies at offset 48, the padded sizes of those before it add up to 64");
-  done(ctx, NULL);
+  gg_close(ctx, NULL);
 }
 
 static void begin_rich(void) {
@@ -248,7 +248,7 @@ static void a_file_cut_anywhere_is_refused_at_its_end(void **state) {
   embed_table *t = open_table(ctx, f);
   rows_are(ctx, t, 4, 3, 0);
   embed_table_release(t);
-  done(ctx, f);
+  gg_close(ctx, f);
 }
 
 static void a_vocabulary_cut_anywhere_is_refused_at_its_end(void **state) {
@@ -262,7 +262,7 @@ static void a_vocabulary_cut_anywhere_is_refused_at_its_end(void **state) {
     embed_file_options o = {.size = sizeof o, .format = "gguf"};
     refused(ctx, gg_written(), &o, EMBED_E_FORMAT, (int64_t)bytes, "it was cut short");
   }
-  done(ctx, NULL);
+  gg_close(ctx, NULL);
 }
 
 static void any_byte_may_be_broken(void **state) {
@@ -278,7 +278,7 @@ static void any_byte_may_be_broken(void **state) {
     gg[bit / 8] ^= (unsigned char)(1u << (bit % 8));
     (void)try_file(ctx, gg_written(), NULL);
   }
-  done(ctx, NULL);
+  gg_close(ctx, NULL);
 }
 
 static void headers_longer_than_allowed_are_refused(void **state) {
@@ -300,7 +300,7 @@ static void headers_longer_than_allowed_are_refused(void **state) {
     embed_file_release(f);
   }
   assert_in_range(opened, 1, 8); /* only the padding is no header */
-  done(ctx, NULL);
+  gg_close(ctx, NULL);
 }
 
 static void without_memory_nothing_is_left(void **state) {

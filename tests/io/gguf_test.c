@@ -51,7 +51,7 @@ static void a_table_of_floats_opens_in_place(void **state) {
       assert_null(embed_table_mutable_data(t));
       embed_table_release(t);
     }
-  done(ctx, NULL);
+  gg_close(ctx, NULL);
 }
 
 /* GF-01: 16 bytes of padding between the two. */
@@ -79,7 +79,7 @@ static void tensors_lie_at_multiples_of_the_alignment(void **state) {
     embed_table_release(u);
     embed_file_release(f);
   }
-  done(ctx, NULL);
+  gg_close(ctx, NULL);
 }
 
 /* With an alignment of 1 floats begin at odd bytes; ggml takes it, GGUF's text does not. */
@@ -98,7 +98,7 @@ static void tables_may_begin_at_any_byte(void **state) {
   notes_have(f, "1 bytes is the alignment");
   rows_are(ctx, t, 3, 5, 0);
   embed_table_release(t);
-  done(ctx, f);
+  gg_close(ctx, f);
 }
 
 static const struct {
@@ -155,7 +155,7 @@ static void every_type_of_ggml_has_its_size(void **state) {
     }
     embed_file_release(f);
   }
-  done(ctx, NULL);
+  gg_close(ctx, NULL);
 }
 
 /* GF-16: a type without a block must not divide by it. Byte 69 is the tensor's name, 118 its type. */
@@ -173,7 +173,7 @@ static void types_that_ggml_removed_or_never_had_are_named_by_number(void **stat
     snprintf(says, sizeof says, "\"" TABLE "\" is stored as ggml's type %u, which %s", type, i < 8 ? "ggml has removed" : "this version does not know");
     refused(ctx, gg_written(), NULL, EMBED_E_UNSUPPORTED, 114, says);
   }
-  done(ctx, NULL);
+  gg_close(ctx, NULL);
 }
 
 static void tokens_are_those_of_the_tokenizer(void **state) {
@@ -204,7 +204,7 @@ static void tokens_are_those_of_the_tokenizer(void **state) {
   assert_int_equal(embed_file_token_id(ctx, f, "b", 1, &id), EMBED_E_NOT_FOUND);
   notes_have(f, "1 tokens are empty");
   assert_null(strstr(embed_file_notes(f), "repeat"));
-  done(ctx, f);
+  gg_close(ctx, f);
 }
 
 static void repeated_tokens_are_noted_and_the_lowest_id_owns_them(void **state) {
@@ -218,7 +218,7 @@ static void repeated_tokens_are_noted_and_the_lowest_id_owns_them(void **state) 
   assert_int_equal(embed_file_token_id(ctx, f, "a", 1, &id), EMBED_OK);
   assert_int_equal(id, 1);
   notes_have(f, "3 tokens repeat an earlier one");
-  done(ctx, f);
+  gg_close(ctx, f);
 }
 
 /* Vocabularies end before their own aligned data offset. */
@@ -243,7 +243,7 @@ static void a_file_without_tensors_is_a_vocabulary(void **state) {
     if (is_mapped(path) >= 0) assert_int_equal(is_mapped(path), 0);
     embed_file_release(f);
   }
-  done(ctx, NULL);
+  gg_close(ctx, NULL);
 }
 
 /* Rows that no token names are padding; the tied head masks them too. */
@@ -265,7 +265,7 @@ static void padding_rows_are_no_ids(void **state) {
   assert_int_equal(embed_lookup_i64(ctx, t, &id, 1, out, EMBED_F32, 0, NULL), EMBED_E_ID);
   assert_int_not_equal(embed_file_notes(f)[0], 0);
   embed_table_release(t);
-  done(ctx, f);
+  gg_close(ctx, f);
 }
 
 /* LK-07: never clamped. */
@@ -287,7 +287,7 @@ static void metadata_that_promises_more_rows_is_noted_and_not_believed(void **st
   assert_int_equal(embed_error_at(ctx), 0);
   notes_have(f, "llama.vocab_size");
   embed_table_release(t);
-  done(ctx, f);
+  gg_close(ctx, f);
 }
 
 static void what_is_odd_is_noted(void **state) {
@@ -307,7 +307,7 @@ static void what_is_odd_is_noted(void **state) {
   gg_bytes("tail", 4);
   f = open_file(ctx, gg_written(), NULL);
   notes_have(f, "4 bytes lie behind the last tensor");
-  done(ctx, f);
+  gg_close(ctx, f);
 }
 
 static void extents_are_turned_round_up_to_four_of_them(void **state) {
@@ -335,7 +335,7 @@ static void extents_are_turned_round_up_to_four_of_them(void **state) {
     assert_int_equal(embed_file_find(ctx, f, names[rank], &i), EMBED_OK);
     assert_int_equal(i, rank);
   }
-  done(ctx, f);
+  gg_close(ctx, f);
 }
 
 static const char *shared(const char *name) {
@@ -441,7 +441,7 @@ static void gg_table_gives(uint64_t columns, uint64_t rows, uint32_t type, const
   for (int64_t r = 0; r < (int64_t)rows; ++r) assert_int_equal(embed_table_get_rows(ctx, t, &r, 1, got[r], EMBED_F32, 0), EMBED_OK);
   for (uint64_t r = 0; r < rows; ++r) assert_memory_equal(got[r], want + r * columns, (size_t)columns * sizeof(float));
   embed_table_release(t);
-  done(ctx, f);
+  gg_close(ctx, f);
 }
 
 /* GF-24: a half scale, then 32 signed bytes. */

@@ -569,6 +569,33 @@ static void a_real_model_opens(void **state) {
   embed_context_release(ctx);
 }
 
+/* gensim's: binary without newlines, tokens of a hierarchy; GloVe's text without a header. */
+static void files_of_gensim_open(void **state) {
+  (void)state;
+  static const struct model {
+    const char *name, *format, *token;
+    int64_t rows, dim;
+  } models[] = {{"euclidean_vectors.bin", "word2vec", "the", 2747, 10},
+                {"poincare_vectors.bin", "word2vec", "mammal.n.01", 1182, 10},
+                {"test_glove.txt", "glove", "the", 76, 50}};
+  const char *shared = test_shared(TEST_SOURCE_DIR);
+  char path[4400];
+  if (!shared) skip();
+  embed_context *ctx = new_context(NULL);
+  for (size_t i = 0; i < sizeof models / sizeof *models; ++i) {
+    snprintf(path, sizeof path, "%s/word2vec/%s", shared, models[i].name);
+    embed_file *f = open_file(ctx, path, NULL);
+    embed_table *t = open_table(ctx, f);
+    assert_string_equal(embed_file_format(f), models[i].format);
+    assert_int_equal(embed_table_rows(t), models[i].rows);
+    assert_int_equal(embed_table_dim(t), models[i].dim);
+    token_is(ctx, f, 0, models[i].token, (int64_t)strlen(models[i].token), 0);
+    embed_table_release(t);
+    embed_file_release(f);
+  }
+  embed_context_release(ctx);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(rows_open_with_and_without_newlines),
     cmocka_unit_test(the_one_tensor_is_described),
@@ -588,5 +615,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_handle_keeps_nothing_of_the_file),
     cmocka_unit_test(no_single_wrong_byte_harms),
     cmocka_unit_test(a_real_model_opens),
+    cmocka_unit_test(files_of_gensim_open),
 };
 TEST_MAIN(tests)

@@ -198,7 +198,7 @@ static void misuse_is_refused(void **state) {
   assert_int_equal(embed_writer_create(ctx, in_folder("a.xyz"), NULL, &w), EMBED_E_NOT_FOUND);
   assert_null(w);
   assert_non_null(strstr(embed_error_text(ctx), "safetensors (.safetensors)"));
-  embed_writer_options gguf = {.size = sizeof gguf, .format = "gguf"}, npy = {.size = sizeof npy, .format = "npy"},
+  embed_writer_options gguf = {.size = sizeof gguf, .format = "ggml"}, npy = {.size = sizeof npy, .format = "npy"},
                        bad = {.size = sizeof bad, .max_memory = -1};
   assert_int_equal(embed_writer_create(ctx, in_folder("a.npy"), &gguf, &w), EMBED_E_NOT_FOUND);
   assert_int_equal(embed_writer_create(ctx, in_folder("a.npy"), &bad, &w), EMBED_E_OPTION);
@@ -536,20 +536,34 @@ static void a_full_disk_leaves_the_old_file(void **state) {
     remove_folder();
     skip();
   }
+  static const char *const formats[] = {"a.embed", "a.safetensors", "a.npy", "a.bin", "a.gguf", "a.npz", "a.vec", "a.fifu"};
+  enum { FORMATS = sizeof formats / sizeof *formats };
   embed_context *ctx = new_context(NULL);
   embed_table *old = some_table(ctx, 10, 32, EMBED_F32, 0, 1), *new = some_table(ctx, 8000, 128, EMBED_F32, 0, 2);
-  write_one(ctx, in_folder("a.embed"), "t", old, NULL);
-  embed_writer *w = new_writer(ctx, in_folder("a.embed"), NULL);
-  done(ctx, embed_writer_table(ctx, w, "t", new, NULL));
-  embed_status status = embed_writer_commit(ctx, w);
-  int told = strstr(embed_error_text(ctx), strerror(ENOSPC)) != NULL, names = names_in_folder();
-  embed_writer_release(w);
-  file_holds(ctx, "a.embed", old);
+  int refused = 0, told = 0;
+  for (int i = 0; i < FORMATS; ++i)
+    for (int again = 0; again < 2; ++again) {
+      embed_table *t = again ? new : old;
+      embed_writer *w = new_writer(ctx, in_folder(formats[i]), NULL);
+      done(ctx, embed_writer_table(ctx, w, "t", t, NULL));
+      for (int64_t id = 0; id < embed_table_rows(t); ++id) {
+        char token[16];
+        const int bytes = snprintf(token, sizeof token, "w%d", (int)id);
+        if (embed_writer_token(ctx, w, id, token, bytes) == EMBED_E_UNSUPPORTED) break;
+      }
+      embed_status status = embed_writer_commit(ctx, w);
+      if (!again && status != EMBED_OK) fail_msg("%s: %s", formats[i], embed_error_text(ctx));
+      refused += status == EMBED_E_IO;
+      told += strstr(embed_error_text(ctx), strerror(ENOSPC)) != NULL;
+      embed_writer_release(w);
+    }
+  const int names = names_in_folder();
+  for (int i = 0; i < FORMATS; ++i) file_holds(ctx, formats[i], old);
   snprintf(command, sizeof command, "umount '%s'", in_folder(""));
   assert_int_equal(system(command), 0);
-  assert_int_equal(status, EMBED_E_IO);
-  assert_true(told);
-  assert_int_equal(names, 1);
+  assert_int_equal(refused, FORMATS);
+  assert_int_equal(told, FORMATS);
+  assert_int_equal(names, FORMATS);
   embed_table_release(old);
   embed_table_release(new);
   embed_context_release(ctx);
@@ -659,22 +673,26 @@ static void a_file_can_be_rewritten_from_itself(void **state) {
 
 static void every_failed_allocation_is_clean(void **state) {
   (void)state;
-  static const char *const names[] = {"a.embed", "a.safetensors", "a.npy", "a.bin"};
+  static const struct {
+    const char *name;
+    bool tokens, pairs;
+  } formats[] = {{"a.embed", true, true}, {"a.safetensors", false, true}, {"a.npy", false, false}, {"a.bin", true, false},
+                 {"a.gguf", true, true},  {"a.npz", false, false},        {"a.vec", true, false},  {"a.fifu", true, false}};
   fresh_folder();
   embed_context *plain = new_context(NULL);
   embed_table *t = some_table(plain, 4, 32, EMBED_F16, 0, 1);
   embed_table_options f32 = {.size = sizeof f32};
-  for (int n = 0; n < 4; ++n)
+  for (int n = 0; n < 8; ++n)
     for (int64_t k = 1;; ++k) {
       counting c = {.fail_at = 0};
       embed_context *ctx = counting_context(&c);
       embed_writer *w = NULL;
       c.fail_at = c.calls + k;
-      embed_status status = embed_writer_create(ctx, in_folder(names[n]), NULL, &w);
+      embed_status status = embed_writer_create(ctx, in_folder(formats[n].name), NULL, &w);
       if (status == EMBED_OK) status = embed_writer_table(ctx, w, "t", t, &f32);
-      for (int64_t i = 0; i < 4 && status == EMBED_OK && n % 3 == 0; ++i) status = embed_writer_token(ctx, w, i, "abc", i + 1 < 3 ? i + 1 : 3);
-      if (status == EMBED_OK && n < 2) status = embed_writer_metadata(ctx, w, "k", "v", 1);
-      if (status == EMBED_OK && n < 2) status = embed_writer_alias(ctx, w, "head", "t");
+      for (int64_t i = 0; i < 4 && status == EMBED_OK && formats[n].tokens; ++i) status = embed_writer_token(ctx, w, i, "abcd", i + 1);
+      if (status == EMBED_OK && formats[n].pairs) status = embed_writer_metadata(ctx, w, "k", "v", 1);
+      if (status == EMBED_OK && formats[n].pairs) status = embed_writer_alias(ctx, w, "head", "t");
       if (status == EMBED_OK) status = embed_writer_commit(ctx, w);
       bool whole = c.calls < c.fail_at;
       embed_writer_release(w);

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "io/decoded.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/checked.h"
+#include "core/error.h"
+#include "core/half.h"
+#include "core/pages.h"
+#include "thread/run.h"
+
+typedef struct decoding {
+  const embed_file *f;
+  const embed__tensor *tensor;
+  embed_table *table;
+} decoding;
+
+static int64_t first_row(const embed_table *t, int64_t task) { return embed__min(t->rows, embed__ceil_div(task * EMBED__HUGE_PAGE, t->packed_bytes)); }
+
+static void decode_rows(void *arg, int64_t task, int32_t worker) {
+  const decoding *d = arg;
+  const int64_t first = first_row(d->table, task), end = first_row(d->table, task + 1);
+  (void)worker;
+  if (first < end) d->tensor->decode(d->f, d->tensor, first, end, d->table->data + first * d->table->packed_bytes);
+}
+
+embed_status embed__decoded_table(embed_context *ctx, const embed_file *f, const embed__tensor *tensor, int64_t rows, int64_t dim, embed_table_options *o,
+                                  embed_table **out) {
+  int64_t bytes;
+  const int64_t packed = embed__row_bytes(o->dtype, dim, o->group);
+  if (packed < 0 || !embed__mul(rows, packed, &bytes)) return embed__out_of_memory(ctx, -1);
+  o->flags = embed__copy_flags(bytes);
+  EMBED__TRY(embed__table_new(ctx, rows, dim, o, out));
+  decoding d = {.f = f, .tensor = tensor, .table = *out};
+  const int64_t tasks = embed__ceil_div(bytes, EMBED__HUGE_PAGE);
+  embed_status status = embed__run_long(ctx, tasks, decode_rows, &d, 0, tasks);
+  if (status == EMBED_OK) return EMBED_OK;
+  embed__table_release(*out);
+  *out = NULL;
+  return status;
+}
+
+/* --- Product-quantised rows */
+
+static void put_float(unsigned char *to, float value) { memcpy(to, &value, sizeof value); }
+
+static void copy_floats(unsigned char *to, const unsigned char *from, int64_t count, float scale) {
+  for (int64_t i = 0; i < count; ++i) put_float(to + 4 * i, scale * embed__le_f32(from + 4 * i));
+}
+
+static const unsigned char *centroid(const embed__pq *pq, const unsigned char *data, int64_t part, const unsigned char *codes, int64_t *width) {
+  *width = part == pq->parts - 1 ? pq->last : pq->width;
+  return data + pq->values + 4 * (part * pq->centroids * pq->width + codes[part] * *width);
+}
+
+static float norm_of(const embed__pq *pq, const unsigned char *data, int64_t row) {
+  if (pq->norms < 0) return 1.0f;
+  return pq->norm_values < 0 ? embed__le_f32(data + pq->norms + 4 * row) : embed__le_f32(data + pq->norm_values + 4 * data[pq->norms + row]);
+}
+
+/* Column i of a row times the projection, in double. */
+static float projected(const embed__pq *pq, const unsigned char *data, const unsigned char *codes, int64_t i) {
+  const unsigned char *factor = data + pq->projection + 4 * i * pq->dim;
+  double sum = 0;
+  for (int64_t part = 0; part < pq->parts; ++part) {
+    int64_t width;
+    const unsigned char *values = centroid(pq, data, part, codes, &width);
+    for (int64_t j = 0; j < width; ++j, factor += 4) sum += (double)embed__le_f32(values + 4 * j) * (double)embed__le_f32(factor);
+  }
+  return (float)sum;
+}
+
+static void decode_pq(const embed_file *f, const embed__tensor *tensor, int64_t first, int64_t end, unsigned char *rows) {
+  const unsigned char *data = f->map.data;
+  embed__pq pq;
+  memcpy(&pq, tensor->recipe, sizeof pq);
+  for (int64_t row = first; row < end; ++row, rows += 4 * pq.dim) {
+    const unsigned char *codes = data + pq.codes + row * pq.parts;
+    const float norm = norm_of(&pq, data, row);
+    if (pq.projection >= 0) {
+      for (int64_t i = 0; i < pq.dim; ++i) put_float(rows + 4 * i, norm * projected(&pq, data, codes, i));
+      continue;
+    }
+    for (int64_t part = 0; part < pq.parts; ++part) {
+      int64_t width;
+      const unsigned char *values = centroid(&pq, data, part, codes, &width);
+      copy_floats(rows + 4 * part * pq.width, values, width, norm);
+    }
+  }
+}
+
+embed_status embed__pq_tensor(embed_context *ctx, embed_file *f, const char *name, const embed__pq *pq, embed__tensor *tensor) {
+  int64_t bytes;
+  if (!embed__mul(4, pq->dim, &bytes) || !embed__mul(bytes, pq->rows, &bytes))
+    return embed__fail(ctx, EMBED_E_OVERFLOW, pq->codes, "%s: %" PRId64 " rows of %" PRId64 " columns: their size does not fit into 64 bits", f->label,
+                       pq->rows, pq->dim);
+  *tensor = (embed__tensor){
+      .name = name, .stored = "pq", .shape = {pq->rows, pq->dim}, .rank = 2, .offset = -1, .bytes = bytes, .dtype = EMBED_F32, .decode = decode_pq};
+  const char *kept;
+  EMBED__TRY(embed__file_keep(ctx, f, pq, sizeof *pq, &kept));
+  tensor->recipe = kept;
+  return EMBED_OK;
+}
