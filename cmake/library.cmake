@@ -11,8 +11,10 @@ set(EMBED_SOURCES
   src/codec/q2_k.c src/codec/q3_k.c src/codec/q4_k.c src/codec/q5_k.c src/codec/q6_k.c src/codec/k_blocks.c src/codec/scale_search.c
   src/sweep/blas_chunk.c src/sweep/forms.c src/sweep/gemm_blas.c src/sweep/logsumexp.c src/sweep/mix.c src/sweep/own_chunk.c src/sweep/plan.c
   src/sweep/prepared.c src/sweep/product.c src/sweep/sweep.c src/sweep/topk.c
-  src/head/head.c src/head/logits.c src/head/logits_at.c src/head/saved.c src/head/topk.c
-  src/geometry/analogy.c src/geometry/nearest.c src/geometry/norms.c
+  src/head/answers.c src/head/answers_edits.c src/head/answers_row.c src/head/answers_take.c src/head/answers_target.c src/head/result.c src/head/rules.c
+  src/head/subset.c src/head/sweep_call.c
+  src/head/head.c src/head/logits.c src/head/logits_at.c src/head/sample.c src/head/sampler.c src/head/sampler_all.c src/head/sampler_list.c src/head/verify.c src/head/saved.c src/head/sketch.c src/head/sketch_rows.c src/head/sketch_search.c src/head/topk.c
+  src/geometry/analogy.c src/geometry/distance.c src/geometry/nearest.c src/geometry/norms.c src/geometry/search.c
   src/gather/bag.c src/gather/ids.c src/gather/lookup.c src/gather/norm_rows.c src/gather/plan.c src/gather/positions.c src/gather/rows.c
   src/gather/side.c
   src/table/buffer.c src/table/init.c src/table/overlay.c src/table/rows.c src/table/table.c
@@ -34,9 +36,9 @@ foreach(level IN LISTS EMBED_LEVELS)
   set_source_files_properties(${files} PROPERTIES COMPILE_OPTIONS "${EMBED_LEVEL_FLAGS_${level}};$<IF:$<CONFIG:Debug>,-Og,-O3>")
 endforeach()
 
-# Block decoders are plain loops: -O3 makes vectors of them.
+# Block decoders and bounds of logits are plain loops: -O3 makes vectors of them.
 set(codecs ${EMBED_SOURCES})
-list(FILTER codecs INCLUDE REGEX "^src/codec/")
+list(FILTER codecs INCLUDE REGEX "^src/codec/|^src/head/sketch")
 set_source_files_properties(${codecs} PROPERTIES COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:-O3>")
 
 add_library(embed_objects OBJECT ${EMBED_SOURCES})

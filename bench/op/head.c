@@ -54,9 +54,7 @@ static bool prepare(op *o, const op_line *line, uint32_t flags, head_job *j, op_
   return !op_wrong(outcome);
 }
 
-/* Small batches wait for the weights, large ones for the multiply-adds: the line shows the limit that is nearer. */
-static void set_limit(const op *o, const op_line *line, const bench_figure *peak, op_result *r) {
-  double bytes = (double)embed_row_bytes(line->dtype, OP_DIM, 0) * OP_ROWS, flops = 2.0 * (double)line->n * OP_ROWS * OP_DIM;
+void op_product_limit(const op *o, op_result *r, const bench_figure *peak, double bytes, double flops) {
   double per_second = r->ours.seconds > 0 ? 1e-9 / r->ours.seconds : 0, multiply_add = op_multiply_add_rate(o, peak);
   bool memory = bytes * multiply_add >= flops * r->ours.read;
   r->figure = (memory ? bytes : flops) * per_second;
@@ -80,7 +78,7 @@ static void measure(op *o, const op_line *line, uint32_t flags, op_result *r, vo
     if (agree && !op_wrong(&outcome)) agree(&j, &outcome);
     embed_head_release(j.head);
   }
-  set_limit(o, line, &figures[0], r);
+  op_product_limit(o, r, &figures[0], (double)embed_row_bytes(line->dtype, OP_DIM, 0) * OP_ROWS, 2.0 * (double)line->n * OP_ROWS * OP_DIM);
   r->wrong = op_wrong(&outcome);
   op_report(o, line, r);
 }

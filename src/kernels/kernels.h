@@ -4,9 +4,11 @@
 
 #include "kernels/dot.h"
 #include "kernels/gather.h"
+#include "kernels/gumbel.h"
 #include "kernels/panel.h"
 #include "kernels/reduce.h"
 #include "kernels/row.h"
+#include "kernels/sketch.h"
 
 /* Every kernel of one level. Made once per context and never changed after. */
 typedef struct embed__kernels {
@@ -14,8 +16,10 @@ typedef struct embed__kernels {
   embed__dot_kernels dot;
   embed__reduce_kernels reduce;
   embed__gather_kernels gather;
+  embed__gumbel_kernels gumbel;
   embed__panel_kernels panel;
   embed__dot_block_kernels dot_blocks;
+  embed__sketch_kernels sketch;
 } embed__kernels;
 
 int embed__level_count(void);             /* of this architecture */

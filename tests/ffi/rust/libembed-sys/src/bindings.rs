@@ -4,6 +4,7 @@ use std::marker::{PhantomData, PhantomPinned};
 use std::os::raw::{c_char, c_void};
 pub type embed_metric_kind = i32;
 pub type embed_nan_policy = i32;
+pub type embed_sample_order = i32;
 pub type embed_role = i32;
 pub type embed_oov_policy = i32;
 pub type embed_bag_mode = i32;
@@ -77,6 +78,19 @@ pub const EMBED_NAN_MAX: i32 = 0;
 pub const EMBED_NAN_ERROR: i32 = 1;
 pub const EMBED_NAN_IGNORE: i32 = 2;
 pub const EMBED_SWEEP_PROCESSED: u32 = 1;
+pub const EMBED_ORDER_NONE: i32 = -1;
+pub const EMBED_ORDER_HF: i32 = 0;
+pub const EMBED_ORDER_LLAMACPP: i32 = 1;
+pub const EMBED_ASK_LOGITS: u32 = 1;
+pub const EMBED_ASK_LOGSUMEXP: u32 = 2;
+pub const EMBED_ASK_ENTROPY: u32 = 4;
+pub const EMBED_ASK_TOPK_IDS: u32 = 8;
+pub const EMBED_ASK_TOPK_LOGITS: u32 = 16;
+pub const EMBED_ASK_TOPK_COUNT: u32 = 32;
+pub const EMBED_ASK_TARGET_LOGPROB: u32 = 64;
+pub const EMBED_ASK_TARGET_RANK: u32 = 128;
+pub const EMBED_ASK_TOKEN: u32 = 256;
+pub const EMBED_ASK_TOKEN_LOGPROB: u32 = 512;
 pub const EMBED_FILE_POPULATE: u32 = 1;
 pub const EMBED_FILE_COPY: u32 = 2;
 pub const EMBED_FILE_CHECK: u32 = 4;
@@ -256,6 +270,10 @@ pub struct embed_head_info {
     pub extra_bytes: i64,
     pub logit_scale: f32,
     pub logit_softcap: f32,
+    pub ids_checksum: u64,
+    pub sketch_searches: i64,
+    pub sketch_rows_verified: i64,
+    pub sketch_bytes_read: i64,
 }
 impl Default for embed_head_info {
     /// All default, of this version's size.
@@ -276,6 +294,34 @@ pub struct embed_sweep_options {
     pub activation: embed_dtype,
 }
 impl Default for embed_sweep_options {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_sample_params {
+    pub size: u32,
+    pub flags: u32,
+    pub seed: u64,
+    pub position: i64,
+    pub temperature: f64,
+    pub top_p: f64,
+    pub min_p: f64,
+    pub typical_p: f64,
+    pub top_n_sigma: f64,
+    pub repetition: f64,
+    pub frequency: f64,
+    pub presence: f64,
+    pub top_k: i32,
+    pub last_n: i32,
+    pub min_keep: i32,
+    pub order: embed_sample_order,
+}
+impl Default for embed_sample_params {
     /// All default, of this version's size.
     fn default() -> Self {
         let mut all_zero: Self = unsafe { std::mem::zeroed() };
@@ -516,6 +562,7 @@ extern "C" {
     pub fn embed_nearest(ctx: *mut embed_context, t: *const embed_table, queries: *const f32, n: i64, ld_queries: i64, k: i32, exclude: *const i32, excluded: i64, ids: *mut i32, scores: *mut f32, count: *mut i32, opts: *const embed_nearest_options) -> embed_status;
     pub fn embed_analogy(ctx: *mut embed_context, t: *const embed_table, abc: *const i32, n: i64, k: i32, ids: *mut i32, scores: *mut f32, count: *mut i32, opts: *const embed_nearest_options) -> embed_status;
     pub fn embed_head_create(ctx: *mut embed_context, t: *const embed_table, bias: *const f32, opts: *const embed_head_options, out: *mut *mut embed_head) -> embed_status;
+    pub fn embed_head_create_subset(ctx: *mut embed_context, h: *const embed_head, ids: *const i32, n: i64, out: *mut *mut embed_head) -> embed_status;
     pub fn embed_head_refresh(ctx: *mut embed_context, h: *mut embed_head) -> embed_status;
     pub fn embed_head_retain(h: *const embed_head) -> *mut embed_head;
     pub fn embed_head_release(h: *const embed_head);
@@ -527,6 +574,22 @@ extern "C" {
     pub fn embed_logits(ctx: *mut embed_context, h: *const embed_head, hidden: *const c_void, hidden_dtype: embed_dtype, n: i64, ld_hidden: i64, logits: *mut f32, ld_logits: i64, opts: *const embed_sweep_options) -> embed_status;
     pub fn embed_logits_at(ctx: *mut embed_context, h: *const embed_head, hidden: *const c_void, hidden_dtype: embed_dtype, n: i64, ld_hidden: i64, ids: *const i32, m: i64, logits: *mut f32, ld_logits: i64, opts: *const embed_sweep_options) -> embed_status;
     pub fn embed_topk(ctx: *mut embed_context, h: *const embed_head, hidden: *const c_void, hidden_dtype: embed_dtype, n: i64, ld_hidden: i64, k: i32, ids: *mut i32, logits: *mut f32, logsumexp: *mut f32, count: *mut i32, opts: *const embed_sweep_options) -> embed_status;
+    pub fn embed_rules_create(ctx: *mut embed_context, vocab: i64, out: *mut *mut embed_rules) -> embed_status;
+    pub fn embed_rules_ban(ctx: *mut embed_context, r: *mut embed_rules, ids: *const i32, n: i64) -> embed_status;
+    pub fn embed_rules_allow(ctx: *mut embed_context, r: *mut embed_rules, bits: *const u32, words: i64) -> embed_status;
+    pub fn embed_rules_bias(ctx: *mut embed_context, r: *mut embed_rules, ids: *const i32, bias: *const f32, n: i64) -> embed_status;
+    pub fn embed_rules_push(ctx: *mut embed_context, r: *mut embed_rules, ids: *const i32, n: i64) -> embed_status;
+    pub fn embed_rules_pop(ctx: *mut embed_context, r: *mut embed_rules, n: i64) -> embed_status;
+    pub fn embed_rules_clear(r: *mut embed_rules);
+    pub fn embed_rules_release(r: *mut embed_rules);
+    pub fn embed_sample(ctx: *mut embed_context, h: *const embed_head, hidden: *const c_void, hidden_dtype: embed_dtype, n: i64, ld_hidden: i64, rules: *const *const embed_rules, params: *const embed_sample_params, params_count: i64, ids: *mut i32, logprobs: *mut f32, opts: *const embed_sweep_options) -> embed_status;
+    pub fn embed_sweep(ctx: *mut embed_context, h: *const embed_head, hidden: *const c_void, hidden_dtype: embed_dtype, ld_hidden: i64, rows: *const i64, n: i64, targets: *const i32, rules: *const *const embed_rules, params: *const embed_sample_params, params_count: i64, opts: *const embed_sweep_options, result: *mut embed_result) -> embed_status;
+    pub fn embed_sweep_logits(ctx: *mut embed_context, logits: *const f32, vocab: i64, ld_logits: i64, rows: *const i64, n: i64, targets: *const i32, rules: *const *const embed_rules, params: *const embed_sample_params, params_count: i64, opts: *const embed_sweep_options, result: *mut embed_result) -> embed_status;
+    pub fn embed_result_create(ctx: *mut embed_context, out: *mut *mut embed_result) -> embed_status;
+    pub fn embed_result_f32(r: *const embed_result, ask: u32, rows: *mut i64, cols: *mut i64) -> *const f32;
+    pub fn embed_result_i32(r: *const embed_result, ask: u32, rows: *mut i64, cols: *mut i64) -> *const i32;
+    pub fn embed_result_release(r: *mut embed_result);
+    pub fn embed_verify(ctx: *mut embed_context, h: *const embed_head, hidden: *const c_void, hidden_dtype: embed_dtype, ld_hidden: i64, offsets: *const i64, seqs: i64, drafts: *const i32, draft_probs: *const f32, ld_draft_probs: i64, rules: *const *const embed_rules, params: *const embed_sample_params, params_count: i64, ids: *mut i32, accepted: *mut i32, opts: *const embed_sweep_options) -> embed_status;
     pub fn embed_file_open(ctx: *mut embed_context, path: *const c_char, opts: *const embed_file_options, out: *mut *mut embed_file) -> embed_status;
     pub fn embed_file_retain(f: *const embed_file) -> *mut embed_file;
     pub fn embed_file_release(f: *const embed_file);
