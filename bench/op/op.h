@@ -67,6 +67,10 @@ const char *op_dtype_name(embed_dtype dtype);
  * the limit of. */
 bench_work op_multiply_add_work(op *o);
 double op_multiply_add_rate(const op *o, const bench_figure *f); /* GFLOP/s */
+/* The same of the short products that this CPU has for a dtype's rounded activations: bytes, or pairs of bfloats where they
+ * are faster than FMA is beside them (0 = there are none: FMA is the peak). */
+bench_work op_products_work(op *o, embed_dtype activation);
+double op_products_rate(const op *o, embed_dtype activation, const bench_figure *f);
 
 /* Figure and limit of a product: small batches wait for the bytes, large ones for the multiply-adds, measured in turns; the
  * limit is the one that is nearer. */
