@@ -92,9 +92,9 @@ static int64_t blocks_per_task(const embed__job *job) { return job->from->n <= G
 /* A first look at logits that are ranked as they are: what lies below the floor is never looked at again. */
 static void set_floor(embed__job *job, int64_t row, int32_t slot, const float *z, int64_t first, int64_t end) {
   float maxima[MOST_GIVEN_BLOCKS * LANES];
-  embed__topk *top = &embed__state(job, slot, row)->top;
   const int64_t count = (end - first) * LANES;
-  if (!job->ranked || job->second || embed__changes_given(job, row) || count < 2 * top->capacity) return;
+  if (!job->ranked || job->second || embed__changes_given(job, row) || count < 2 * job->capacity) return;
+  embed__topk *top = &embed__state(job, slot, row)->top;
   for (int64_t block = first; block < end; ++block)
     job->kernels->reduce.maxima(z + block * EMBED__BLOCK, embed__min(EMBED__BLOCK, job->from->vocab - block * EMBED__BLOCK), maxima + (block - first) * LANES);
   const float floor = embed__topk_floor(job->kernels, maxima, count, top->capacity);

@@ -17,8 +17,8 @@ static embed_status count_history(embed_context *ctx, const embed_rules *r, cons
   embed__edit *edits;
   *count = 0;
   const int64_t n = !penalises(p) ? 0 : p->last_n > 0 ? embed__min(p->last_n, r->pushed) : r->pushed;
-  const int32_t *ids = r->history + (r->pushed - n);
   if (n == 0) return EMBED_OK;
+  const int32_t *ids = r->history + (r->pushed - n);
   EMBED__TRY(embed__scratch_get(ctx, n, sizeof *keys, &keys));
   EMBED__TRY(embed__scratch_get(ctx, n, sizeof *other, &other));
   EMBED__TRY(embed__scratch_get(ctx, n, sizeof *edits, &edits));

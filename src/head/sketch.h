@@ -10,10 +10,10 @@
 #include "sweep/topk.h"
 
 enum {
-  EMBED__SKETCH_HIDDEN = 16,            /* hidden rows of a call, at most */
-  EMBED__SKETCH_ONE = 1 << 16,          /* the plain sweep's cost: unit of share and average */
-  EMBED__SKETCH_MOST_DIM = 1 << 20,     /* columns for which the bound is proved */
-  EMBED__SKETCH_RADIUS_PER_NORM = 64,   /* no radius is below that part of its row's norm: the rounding of x is paid from the radius */
+  EMBED__SKETCH_HIDDEN = 16,          /* hidden rows of a call, at most */
+  EMBED__SKETCH_ONE = 1 << 16,        /* the plain sweep's cost: unit of share and average */
+  EMBED__SKETCH_MOST_DIM = 1 << 20,   /* columns for which the bound is proved */
+  EMBED__SKETCH_RADIUS_PER_NORM = 64, /* no radius is below that part of its row's norm: the rounding of x is paid from the radius */
 };
 
 /* One block of memory: mean row, radii, panels (kernels/sketch.h). */
@@ -21,9 +21,9 @@ typedef struct embed__sketch {
   unsigned char *block;
   size_t bytes, alignment;
   int64_t panel_bytes;
-  float *mean;     /* [dim] subtracted from every row before it is rounded */
+  float *mean; /* [dim] subtracted from every row before it is rounded */
   double mean_norm;
-  float *radius;   /* [panels * 16]: what a unit of |x| may be off in this row's product; infinite where the row is not bounded */
+  float *radius; /* [panels * 16]: what a unit of |x| may be off in this row's product; infinite where the row is not bounded */
   unsigned char *panels;
   uint64_t changes; /* of the table, when it was made */
   int32_t share;    /* bytes of the sketch in those of the table, in EMBED__SKETCH_ONE */
@@ -54,9 +54,9 @@ embed_status embed__certified_topk(embed_context *ctx, const embed_head *h, cons
 typedef struct embed__sketch_query {
   const float *x;
   int64_t ldx, n;
-  unsigned char *packed;                /* as kernels/sketch.h packs x */
-  float reach[EMBED__SKETCH_HIDDEN];    /* what a row's radius is multiplied by */
-  float center[EMBED__SKETCH_HIDDEN];   /* product of x and the mean row */
+  unsigned char *packed;              /* as kernels/sketch.h packs x */
+  float reach[EMBED__SKETCH_HIDDEN];  /* what a row's radius is multiplied by */
+  float center[EMBED__SKETCH_HIDDEN]; /* product of x and the mean row */
 } embed__sketch_query;
 
 /* False: a row of x has no bound. packed has room for the kernels' x_bytes(n, dim). */

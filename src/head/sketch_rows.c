@@ -18,9 +18,7 @@ bool embed__chosen_can(const embed_context *ctx, const embed__sweep *plan) {
   return plan->n <= FEW_HIDDEN || !blocks_of(ctx->kernels, plan->table);
 }
 
-static bool are_decoded(const embed__chosen_rows *c) {
-  return !c->plan->multiplier && c->table->codec->stored < 0 && !blocks_of(c->kernels, c->table);
-}
+static bool are_decoded(const embed__chosen_rows *c) { return !c->plan->multiplier && c->table->codec->stored < 0 && !blocks_of(c->kernels, c->table); }
 
 static int64_t to_lines(int64_t bytes) { return embed__ceil_div(bytes, EMBED__PANEL_ALIGNMENT) * EMBED__PANEL_ALIGNMENT; }
 

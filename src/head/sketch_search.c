@@ -15,11 +15,12 @@
 enum {
   /* A failed search costs share + 1 of the plain sweep: at most 1.6. */
   MOST_SHARE = EMBED__SKETCH_ONE / 10 * 6,
-  VERIFIED_COST = 3, /* of a row read alone and multiplied, in rows of the plain sweep at one hidden row (150 ns beside 60), */
-  FREE_HIDDEN = 6,   /* whose cost does not grow up to so many */
-  MEMORY = 8,        /* searches that the moving average remembers */
+  VERIFIED_COST = 3,    /* of a row read alone and multiplied, in rows of the plain sweep at one hidden row (150 ns beside 60), */
+  FREE_HIDDEN = 6,      /* whose cost does not grow up to so many */
+  MEMORY = 8,           /* searches that the moving average remembers */
+  FEW_TASKS = 128,      /* of counting, 100 ns each: sooner done than other threads wake */
   MORE_CANDIDATES = 24, /* than are wanted: the k-th best of them is nearly that of all */
-  PROBE = 17         /* while it is above one, one call in so many searches */
+  PROBE = 17            /* while it is above one, one call in so many searches */
 };
 
 static const double LARGEST = 0x1p30, SMALLEST = 0x1p-30;
@@ -68,12 +69,12 @@ typedef struct search {
   embed__sketch_query query;
   embed__chosen_rows rows;
   embed_nan_policy nan;
-  embed__topk *tops;  /* the caller's, [n] */
-  embed__topk *heaps; /* [slots, n]: of what the sketch takes for best, then of what reaches */
-  int64_t n, candidates, blocks; /* candidates: of each hidden row */
-  int64_t width;                 /* panels * 16 */
-  float *upper;                  /* [n, width] */
-  int32_t *ids;                  /* [n, candidates] */
+  embed__topk *tops;                 /* the caller's, [n] */
+  embed__topk *heaps;                /* [slots, n]: of what the sketch takes for best, then of what reaches */
+  int64_t n, candidates, blocks;     /* candidates: of each hidden row */
+  int64_t width;                     /* panels * 16 */
+  float *upper;                      /* [n, width] */
+  int32_t *ids;                      /* [n, candidates] */
   float reach[EMBED__SKETCH_HIDDEN]; /* least upper bound of a row that can be among the best */
   _Atomic int64_t found;             /* rows that reach */
   _Atomic int64_t refused;
@@ -83,10 +84,10 @@ static int64_t columns_of(const search *s, int64_t block) { return embed__min(EM
 
 static void bound_block(void *arg, int64_t block, int32_t worker) {
   search *s = arg;
-  const int64_t column = block * EMBED__BLOCK, columns = columns_of(s, block);
+  const int64_t column = block * EMBED__BLOCK, columns = columns_of(s, block), bytes = s->sketch->panel_bytes;
   float middle[EMBED__BLOCK];
-  s->kernels->sketch.multiply(s->sketch->panels + column / EMBED__SKETCH_ROWS * s->sketch->panel_bytes, s->sketch->panel_bytes, columns, s->query.packed, s->n,
-                              s->rows.table->dim, s->upper + column, s->width);
+  s->kernels->sketch.multiply(s->sketch->panels + column / EMBED__SKETCH_ROWS * bytes, bytes, columns, s->query.packed, s->n, s->rows.table->dim,
+                              s->upper + column, s->width);
   for (int64_t i = 0; i < s->n; ++i) {
     embed__sketch_bounds(s->sketch, &s->query, i, column, columns, s->head->bias, s->upper + i * s->width + column, middle);
     embed__topk_offer(s->kernels, &s->heaps[worker * s->n + i], middle, columns, (int32_t)column, NULL, 0);
@@ -120,13 +121,27 @@ static void verify_candidates(search *s, int32_t slots) {
   }
 }
 
+/* The candidates apart. */
+static void count_block(void *arg, int64_t task, int32_t worker) {
+  search *s = arg;
+  const int64_t i = task / s->blocks, block = task % s->blocks;
+  (void)worker;
+  atomic_fetch_add(&s->found, s->kernels->reduce.count_at_least(s->upper + i * s->width + block * EMBED__BLOCK, columns_of(s, block), s->reach[i]));
+}
+
+static embed_status count_found(embed_context *ctx, search *s) {
+  const int64_t tasks = s->n * s->blocks;
+  if (tasks > FEW_TASKS) return embed__run(ctx, tasks, count_block, s);
+  for (int64_t task = 0; task < tasks; ++task) count_block(s, task, 0);
+  return EMBED_OK;
+}
+
 /* Every other row of a block that can be among the best. */
 static void verify_block(void *arg, int64_t task, int32_t worker) {
   search *s = arg;
   const int64_t i = task / s->blocks, column = task % s->blocks * EMBED__BLOCK;
   int32_t index[EMBED__BLOCK];
   const int64_t count = s->kernels->reduce.at_least(s->upper + i * s->width + column, columns_of(s, task % s->blocks), s->reach[i], index);
-  if (atomic_fetch_add(&s->found, count) + count > s->sketch->most) return;
   for (int64_t j = 0; j < count; ++j) index[j] += (int32_t)column;
   verify(s, i, index, count, worker, &s->heaps[worker * s->n + i]);
 }
@@ -184,9 +199,10 @@ static embed_status run_search(embed_context *ctx, search *s, int64_t *verified)
   EMBED__TRY(embed__run(ctx, s->blocks, bound_block, s));
   verify_candidates(s, slots);
   if (!set_reach(s, slots)) return EMBED_OK;
-  EMBED__TRY(embed__run(ctx, s->n * s->blocks, verify_block, s));
+  EMBED__TRY(count_found(ctx, s));
   const int64_t found = atomic_load(&s->found);
   if (found > s->sketch->most) return EMBED_OK;
+  EMBED__TRY(embed__run(ctx, s->n * s->blocks, verify_block, s));
   for (int64_t i = 0; i < s->n; ++i)
     for (int32_t slot = 0; slot < slots; ++slot) embed__topk_merge(&s->tops[i], &s->heaps[slot * s->n + i]);
   *verified = s->n * s->candidates + found;

@@ -56,7 +56,7 @@ static void make_panel(const embed__chunk *c, int64_t row, int64_t count, float 
 
 static void on_panels(const embed__chunk *c, const embed__tile *tile, int32_t worker, float *side) {
   const embed__sweep *s = c->s;
-  unsigned char *made = s->made + worker * s->panels * s->panel_bytes;
+  unsigned char *made = s->made ? s->made + worker * s->panels * s->panel_bytes : NULL; /* prepared heads make none */
   float *decoded = s->decoded ? s->decoded + worker * s->decoded_floats : NULL;
   for (int64_t done = 0; done < tile->columns; done += s->panels * EMBED__PANEL_ROWS) {
     int64_t count = embed__min(s->panels * EMBED__PANEL_ROWS, tile->columns - done);

@@ -122,6 +122,11 @@ static inline embed_status use_prepared_head(embed_context *ctx, const world *w,
   (void)options;
   MAKES(o, embed_head, embed_head_create(ctx, w->table, w->vectors, &prepare, &handle));
 }
+static inline embed_status use_sketched_head(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  const embed_head_options sketch = {.size = sizeof sketch, .flags = EMBED_HEAD_SKETCH};
+  (void)options;
+  MAKES(o, embed_head, embed_head_create(ctx, w->table, w->vectors, &sketch, &handle));
+}
 static inline embed_status use_head_refresh(embed_context *ctx, const world *w, const void *options, outcome *o) {
   (void)options, (void)o;
   return embed_head_refresh(ctx, w->prepared);
@@ -191,7 +196,8 @@ static inline embed_status use_sweep_logits(embed_context *ctx, const world *w, 
   return take_answers(w, embed_sweep_logits(ctx, w->vectors, WORLD_ROWS, 0, NULL, WORLD_N, w->ids, rules, NULL, 0, options, w->result), o);
 }
 static inline embed_status use_sample(embed_context *ctx, const world *w, const void *options, outcome *o) {
-  const embed_sample_params params[WORLD_N] = {{.size = sizeof *params}, {.size = sizeof *params, .temperature = 1}, {.size = sizeof *params, .temperature = 1, .top_p = .9}};
+  const embed_sample_params params[WORLD_N] = {
+      {.size = sizeof *params}, {.size = sizeof *params, .temperature = 1}, {.size = sizeof *params, .temperature = 1, .top_p = .9}};
   const embed_rules *rules[WORLD_N] = {NULL, w->rules, NULL};
   return embed_sample(ctx, w->head, w->vectors, EMBED_F32, WORLD_N, 0, rules, params, WORLD_N, (int32_t *)(void *)o->out, (float *)(void *)(o->out + 1024),
                       options);
@@ -340,6 +346,7 @@ static const call calls[] = {
     {"head_create", use_head_create, sizeof(embed_head_options), 0},
     {"head_describe", use_head_describe, 0, sizeof(embed_head_info)},
     {"prepared_head", use_prepared_head, 0, 0},
+    {"sketched_head", use_sketched_head, 0, 0},
     {"head_refresh", use_head_refresh, 0, 0},
     {"prepared_logits", use_prepared_logits, sizeof(embed_sweep_options), 0},
     {"prepared_logits_at", use_prepared_logits_at, sizeof(embed_sweep_options), 0},

@@ -16,17 +16,19 @@ static inline embed_head *column_head(embed_context *ctx, const float *values, i
   return h;
 }
 
-/* Philox4x32-10 from its paper, counter (id / 4, position low, position high, 2), and Gumbel's noise from its word. */
-static inline double noise_of(uint64_t seed, int64_t position, int32_t id) {
-  uint32_t c[4] = {(uint32_t)id / 4, (uint32_t)((uint64_t)position & 0xFFFFFFFFu), (uint32_t)((uint64_t)position >> 32), 2};
+/* A number in (0, 1) from word id % 4 of Philox4x32-10, written from its paper, counter (id / 4, position low, position high, stream). */
+static inline double uniform_of(uint64_t seed, int64_t position, int32_t id, uint32_t stream) {
+  uint32_t c[4] = {(uint32_t)id / 4, (uint32_t)((uint64_t)position & 0xFFFFFFFFu), (uint32_t)((uint64_t)position >> 32), stream};
   for (uint64_t round = 0; round < 10; ++round) {
     const uint32_t k0 = (uint32_t)(seed + round * 0x9E3779B9u), k1 = (uint32_t)((seed >> 32) + round * 0xBB67AE85u);
     const uint64_t a = (uint64_t)c[0] * 0xD2511F53u, b = (uint64_t)c[2] * 0xCD9E8D57u;
     const uint32_t next[4] = {(uint32_t)(b >> 32) ^ c[1] ^ k0, (uint32_t)b, (uint32_t)(a >> 32) ^ c[3] ^ k1, (uint32_t)a};
     memcpy(c, next, sizeof c);
   }
-  return -log(-log((2.0 * (double)c[id % 4] + 1.0) * 0x1p-33));
+  return (2.0 * (double)c[id % 4] + 1.0) * 0x1p-33;
 }
+
+static inline double noise_of(uint64_t seed, int64_t position, int32_t id) { return -log(-log(uniform_of(seed, position, id, 2))); }
 
 /* softmax(z / temperature) */
 static inline void softmax_of(const float *z, int n, double temperature, double *p) {

@@ -565,10 +565,10 @@ static void bad_calls_name_what_is_wrong_and_leave_the_result(void **state) {
   embed_context_release(ctx);
 }
 
-/* Vocabulary and answers of a real prompt; fewer columns and rows, which count for nothing in the memory but the packed hidden rows. */
+/* The vocabulary and answers of a real prompt, with fewer columns and rows: they count for little (128 hidden rows at a time). */
 static void prompt_scoring_stays_within_64_mb(void **state) {
   (void)state;
-  enum { VOCAB = 151936, DIM = 1024, MOST = 384, K = 20 };
+  enum { VOCAB = 151936, DIM = 256, MOST = 384, K = 20 };
   counting answers, work;
   counting_start(&answers);
   counting_start(&work);

@@ -46,7 +46,7 @@ static void check_distribution(int64_t all, int kept, const float *q) {
   }
   for (int64_t done = 0; done < all; done += SEQS) {
     for (int s = 0; s < SEQS; ++s) {
-      drafts[s] = q ? draw(q, &random) : s % FEW;
+      drafts[s] = q ? draw(q, &random) : s % 3 ? 2 : 5;
       params[s] = (embed_sample_params){.size = sizeof *params, .temperature = 1.25, .top_k = kept < FEW ? kept : 0, .seed = 1, .position = 2 * (done + s)};
     }
     OK(embed_verify(ctx, h, hidden, EMBED_F32, 0, offsets, SEQS, drafts, q ? probs : NULL, 0, NULL, params, SEQS, ids, accepted, NULL));
@@ -65,9 +65,10 @@ static void check_distribution(int64_t all, int kept, const float *q) {
   target_of(-0.5f, kept, next);
   assert_distributed(first, p, FEW);
   assert_distributed(second, next, FEW);
-  for (int v = 0; v < FEW; ++v) rate[1] += q ? fmin(p[v], (double)q[v]) : p[v] / FEW;
+  for (int v = 0; v < FEW; ++v) rate[1] += q ? fmin(p[v], (double)q[v]) : 0;
+  if (!q) rate[1] = (1333 * p[2] + 667 * p[5]) / SEQS; /* of 2,000 sequences, 667 begin with draft 5 */
   rate[0] = 1 - rate[1];
-  if (q) assert_distributed(taken, rate, 2);
+  assert_distributed(taken, rate, 2);
   embed_head_release(h);
   embed_context_release(ctx);
 }
@@ -162,6 +163,59 @@ static void penalties_know_the_drafts_before_a_row(void **state) {
   }
   embed_rules_release(rules);
   embed_rules_release(steps);
+  embed_head_release(h);
+  embed_context_release(ctx);
+}
+
+/* What a row without filters must say, from its own numbers: the token, or -1 where the draft is accepted. */
+static int32_t expected(const float *z, int vocab, const embed_sample_params *p, int64_t at, int32_t draft, const float *q, double *room) {
+  double best = -INFINITY;
+  int32_t token = -1;
+  softmax_of(z, vocab, p->temperature, room);
+  if (draft >= 0 && uniform_of(p->seed, p->position + at, 0, 5) * (q ? (double)q[draft] : 1) < room[draft]) return -1;
+  for (int32_t v = 0; v < vocab; ++v) {
+    const double left = draft < 0 ? room[v] : room[v] - (q ? (double)q[v] : v == draft ? 1.0 : 0.0);
+    if (left > 0 && log(left) + 23 > best) {
+      const double x = log(left) + noise_of(p->seed, p->position + at, v);
+      if (x > best) best = x, token = v;
+    }
+  }
+  return token;
+}
+
+/* Row by row, with a q over many ids and without one. */
+static void rejected_drafts_give_the_documented_token(void **state) {
+  enum { VOCAB = 3000, DRAFTS = 200 };
+  static float wide[VOCAB], q[DRAFTS * VOCAB], hidden[2 * DRAFTS];
+  static double room[VOCAB];
+  int64_t offsets[DRAFTS + 1] = {0};
+  int32_t drafts[DRAFTS], ids[2 * DRAFTS], accepted[DRAFTS];
+  uint64_t random = 36;
+  (void)state;
+  embed_context *ctx = context_with(NULL, 2);
+  for (int v = 0; v < VOCAB; ++v) wide[v] = 3 * test_uniform(&random);
+  wide[7] = 9;
+  embed_head *h = column_head(ctx, wide, VOCAB, 0);
+  for (int i = 0; i < DRAFTS * VOCAB; ++i) q[i] = fabsf(test_uniform(&random)) / (VOCAB / 2);
+  for (int s = 0; s < DRAFTS; ++s) {
+    offsets[s + 1] = 2 * s + 2;
+    drafts[s] = s % 2 ? 7 : s;
+    hidden[2 * s] = hidden[2 * s + 1] = 1;
+  }
+  for (int with = 0; with < 2; ++with) {
+    int taken = 0;
+    embed_sample_params params[DRAFTS];
+    for (int s = 0; s < DRAFTS; ++s) params[s] = (embed_sample_params){.size = sizeof *params, .temperature = 1.5, .seed = 12, .position = 1000 * s};
+    OK(embed_verify(ctx, h, hidden, EMBED_F32, 0, offsets, DRAFTS, drafts, with ? q : NULL, 0, NULL, params, DRAFTS, ids, accepted, NULL));
+    for (int s = 0; s < DRAFTS; ++s) {
+      const int32_t token = expected(wide, VOCAB, &params[s], 0, drafts[s], with ? q + s * VOCAB : NULL, room);
+      assert_int_equal(accepted[s], token < 0);
+      assert_int_equal(ids[2 * s], token < 0 ? drafts[s] : token);
+      if (token < 0) assert_int_equal(ids[2 * s + 1], expected(wide, VOCAB, &params[s], 1, -1, NULL, room));
+      taken += accepted[s];
+    }
+    assert_true(taken > 0 && taken < DRAFTS);
+  }
   embed_head_release(h);
   embed_context_release(ctx);
 }
@@ -311,9 +365,14 @@ static void bad_calls_are_refused_before_anything_is_written(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_million_tokens_follow_the_target),         cmocka_unit_test(drafts_of_any_kind_leave_the_target_as_it_is),
-    cmocka_unit_test(drafts_from_the_target_itself_are_accepted), cmocka_unit_test(greedy_rows_accept_the_best),
-    cmocka_unit_test(penalties_know_the_drafts_before_a_row),     cmocka_unit_test(a_sequence_is_verified_the_same_everywhere),
-    cmocka_unit_test(subsets_take_and_give_original_ids),         cmocka_unit_test(bad_calls_are_refused_before_anything_is_written),
+    cmocka_unit_test(a_million_tokens_follow_the_target),
+    cmocka_unit_test(drafts_of_any_kind_leave_the_target_as_it_is),
+    cmocka_unit_test(drafts_from_the_target_itself_are_accepted),
+    cmocka_unit_test(greedy_rows_accept_the_best),
+    cmocka_unit_test(penalties_know_the_drafts_before_a_row),
+    cmocka_unit_test(rejected_drafts_give_the_documented_token),
+    cmocka_unit_test(a_sequence_is_verified_the_same_everywhere),
+    cmocka_unit_test(subsets_take_and_give_original_ids),
+    cmocka_unit_test(bad_calls_are_refused_before_anything_is_written),
 };
 TEST_MAIN(tests)

@@ -112,8 +112,8 @@ static pair heads_of(embed_context *ctx, const embed_table *t, const float *bias
   OK(embed_head_create(ctx, t, bias, &o, &p.plain));
   o.flags |= EMBED_HEAD_SKETCH;
   OK(embed_head_create(ctx, t, bias, &o, &p.certified));
-  p.certified->sketch->share = -EMBED__SKETCH_ONE; /* always worth it, */
-  p.certified->sketch->average = -EMBED__SKETCH_ONE;
+  p.certified->sketch->share = -1000 * EMBED__SKETCH_ONE; /* always worth it, */
+  p.certified->sketch->average = p.certified->sketch->share;
   p.certified->sketch->most = 64 * t->vocab; /* and never too many */
   return p;
 }
@@ -161,7 +161,8 @@ static void random_bias(float *bias, int64_t vocab, uint64_t *state) {
 
 static embed_head_options random_options(uint64_t *state) {
   static const float scales[] = {0, 0, 0.0625f, 3, 1e-30f, 1e30f}, caps[] = {0, 0, 30, 0.05f, 1e-20f};
-  return (embed_head_options){.logit_scale = scales[test_random(state) % 6], .logit_softcap = caps[test_random(state) % 5],
+  return (embed_head_options){.logit_scale = scales[test_random(state) % 6],
+                              .logit_softcap = caps[test_random(state) % 5],
                               .flags = test_random(state) % 4 == 0 ? EMBED_HEAD_PREPARE : 0};
 }
 
@@ -227,8 +228,8 @@ static void check_cases(const char *level, int32_t threads, int64_t least, uint6
   embed_context *ctx = context_of(level, threads, &pool);
   int64_t answered = 0, cases = 0, calls = 0;
   for (int round = 0; cases < least; ++round, calls += 40) cases += check_table(ctx, round, &answered, &seed);
-  print_message("%s, %d threads: %lld hidden rows, %lld of %lld calls certified\n", embed_context_isa(ctx), (int)threads, (long long)cases,
-                (long long)answered, (long long)calls);
+  print_message("%s, %d threads: %lld hidden rows, %lld of %lld calls certified\n", embed_context_isa(ctx), (int)threads, (long long)cases, (long long)answered,
+                (long long)calls);
   assert_true(answered > calls / 3);
   embed_context_release(ctx);
   embed_pool_release(pool);
@@ -341,10 +342,8 @@ static void the_radius_is_no_larger_than_it_must_be(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(answers_are_the_bits_of_the_plain_sweep),
-    cmocka_unit_test(so_are_they_at_every_level),
-    cmocka_unit_test(so_are_they_on_any_number_of_threads),
-    cmocka_unit_test(bounds_hold_for_the_exact_product_and_the_plain_one),
+    cmocka_unit_test(answers_are_the_bits_of_the_plain_sweep), cmocka_unit_test(so_are_they_at_every_level),
+    cmocka_unit_test(so_are_they_on_any_number_of_threads),    cmocka_unit_test(bounds_hold_for_the_exact_product_and_the_plain_one),
     cmocka_unit_test(the_radius_is_no_larger_than_it_must_be),
 };
 TEST_MAIN(tests)

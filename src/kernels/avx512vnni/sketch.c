@@ -6,7 +6,7 @@
 #include "kernels/template.h"
 
 #define HIDDEN_MOST 4
-enum { LANES = 16, PARTS = 1, STREAMS = 4 };
+enum { LANES = 16, PARTS = 1, STREAMS = 2 };
 typedef __m512i ints;
 typedef __m512 reals;
 
@@ -28,7 +28,7 @@ INLINE reals load_bfloats(const unsigned char *at) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)at)), 16));
 }
 INLINE void store_reals(float *at, reals v) { _mm512_storeu_ps(at, v); }
-INLINE void prefetch(uintptr_t at) { _mm_prefetch((const char *)at, _MM_HINT_T1); }
+INLINE void prefetch(uintptr_t at) { _mm_prefetch((const char *)at, _MM_HINT_T0); }
 
 #include "kernels/sketch_template.h"
 

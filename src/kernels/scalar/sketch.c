@@ -9,7 +9,9 @@
 
 enum { MOST_INTEGER = 127 * 256, LINE = 64, BLOCK_LINES = 12 };
 
-static int64_t x_bytes(int64_t n, int64_t dim) { return embed__sketch_steps_bytes(n) + (4 * n * embed__sketch_blocks(dim) * EMBED__SKETCH_RECORD + 63) / 64 * 64; }
+static int64_t x_bytes(int64_t n, int64_t dim) {
+  return embed__sketch_steps_bytes(n) + (4 * n * embed__sketch_blocks(dim) * EMBED__SKETCH_RECORD + 63) / 64 * 64;
+}
 
 static void pack_row(const float *x, int64_t dim, int32_t *record, float *step_of_row, double *rounding) {
   float largest = 0;
