@@ -70,7 +70,7 @@ typedef struct search {
   embed__chosen_rows rows;
   embed_nan_policy nan;
   embed__topk *tops;                 /* the caller's, [n] */
-  embed__topk *heaps;                /* [slots, n]: of what the sketch takes for best, then of what reaches */
+  embed__topk *heaps;                /* [slots, n]: of what the sketch takes for best, then of exact logits */
   int64_t n, candidates, blocks;     /* candidates: of each hidden row */
   int64_t width;                     /* panels * 16 */
   float *upper;                      /* [n, width] */
@@ -117,7 +117,13 @@ static void verify_candidates(search *s, int32_t slots) {
       ids[j] = best->entries[j].id;
       s->upper[i * s->width + ids[j]] = -INFINITY;
     }
-    verify(s, i, ids, best->count, 0, &s->tops[i]);
+    const int64_t count = best->count;
+    for (int32_t slot = 0; slot < slots; ++slot) {
+      embed__topk *heap = &s->heaps[slot * s->n + i];
+      *heap =
+          (embed__topk){.entries = heap->entries, .capacity = s->tops[i].capacity, .original = s->tops[i].original, .numbers_only = s->tops[i].numbers_only};
+    }
+    verify(s, i, ids, count, 0, best);
   }
 }
 
@@ -178,27 +184,23 @@ static embed_status take_scratch(embed_context *ctx, search *s, int32_t slots) {
 }
 
 /* The k-th best so far of each hidden row tells which bounds reach; false where it does not. */
-static bool set_reach(search *s, int32_t slots) {
+static bool set_reach(search *s) {
   for (int64_t i = 0; i < s->n; ++i) {
-    const embed__topk *top = &s->tops[i];
-    s->reach[i] = top->count < top->capacity ? -INFINITY : reach_of(s->head, top->entries[0].value);
+    const embed__topk *best = &s->heaps[i];
+    s->reach[i] = best->count < best->capacity ? -INFINITY : reach_of(s->head, best->entries[0].value);
     if (!(s->reach[i] > -INFINITY)) return false;
-    for (int32_t slot = 0; slot < slots; ++slot) {
-      embed__topk *heap = &s->heaps[slot * s->n + i];
-      *heap = (embed__topk){.entries = heap->entries, .capacity = top->capacity, .original = top->original, .numbers_only = top->numbers_only};
-    }
   }
   return true;
 }
 
-/* The three steps. *verified -1: too many rows reach; what the caller's heaps hold is to be dropped. */
+/* The three steps. *verified -1: too many rows reach. */
 static embed_status run_search(embed_context *ctx, search *s, int64_t *verified) {
   const int32_t slots = embed__workers(ctx);
   *verified = -1;
   EMBED__TRY(take_scratch(ctx, s, slots));
   EMBED__TRY(embed__run(ctx, s->blocks, bound_block, s));
   verify_candidates(s, slots);
-  if (!set_reach(s, slots)) return EMBED_OK;
+  if (!set_reach(s)) return EMBED_OK;
   EMBED__TRY(count_found(ctx, s));
   const int64_t found = atomic_load(&s->found);
   if (found > s->sketch->most) return EMBED_OK;
@@ -267,10 +269,7 @@ embed_status embed__certified_topk(embed_context *ctx, const embed_head *h, cons
   EMBED__TRY(embed__chosen_begin(ctx, &s.rows, s.n));
   EMBED__TRY(run_search(ctx, &s, &verified));
   learn(k, &s, verified);
-  if (verified < 0) {
-    for (int64_t i = 0; i < s.n; ++i) tops[i].count = 0;
-    return EMBED_OK;
-  }
+  if (verified < 0) return EMBED_OK;
   const int64_t least = atomic_load(&s.refused);
   if (least != INT64_MAX) *refused = least;
   *answered = true;
