@@ -368,7 +368,7 @@ enum { EMBED_ASK_LOGITS = 1, EMBED_ASK_LOGSUMEXP = 2, EMBED_ASK_ENTROPY = 4, EMB
  * Types    as embed_logits: the bits that it gives for this n. An answer's bits do not depend on what else is asked.
  * NaN      EMBED_NAN_MAX: NaN ranks above everything, as in PyTorch; log-probabilities are NaN then, and a row that is to be
  *          drawn from (temperature above 0) is E_NONFINITE; IGNORE: as -inf; ERROR: E_NONFINITE.
- * Empty    n = 0 or ask = 0 does nothing; k = 0 gives no columns, count 0. k past vocab is filled with id -1, logit -inf.
+ * Empty    n = 0 or ask = 0 reads nothing: answers of no rows, or none; k = 0 gives no columns, count 0. k past vocab is filled with id -1, logit -inf.
  * Errors   E_ARGUMENT (a negative row, k, params_count), E_OPTION, E_ID (a target outside the vocabulary or the subset; at = its
  *          position), E_MISMATCH (rules of another vocabulary; at = the row), E_OVERFLOW, E_MEMORY, E_STALE: result keeps what
  *          it had, or is empty when memory ran out on the way. E_NONFINITE (at = the row: see NaN; or no logit above -inf and
@@ -453,7 +453,7 @@ EMBED_API void embed_result_release(embed_result *r);
  *          (params_count 1), one per sequence (seqs) or NULL (0: greedy). ids [offsets[seqs]]: from offsets[s] on the accepted
  *          drafts, the token, then -1; accepted [seqs].
  * Types    draft_probs F32, from 0 on, used as they are: each row should sum to 1; p, q and the rest in double.
- * NaN      as embed_sample.
+ * NaN      as embed_sample; EMBED_NAN_ERROR looks at every hidden row, behind a rejection too.
  * Empty    seqs = 0 does nothing.
  * Errors   E_ARGUMENT (offsets; at = the sequence; draft_probs negative, infinite or NaN; at = the draft), E_ID (drafts; at = position),
  *          E_OPTION (params; at = the sequence), E_MISMATCH (rules; at = the sequence), else as embed_logits. E_NONFINITE (at = the

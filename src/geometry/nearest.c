@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Exact nearest rows: cosine and dot product are the sweep with a top-k reducer; distance.c has the distance. */
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -15,7 +16,8 @@ typedef struct product_job {
   float *q_inverse;
 } product_job;
 
-static float inverse_of(float norm) { return norm > 0 ? 1.0f / norm : 0; }
+/* A product is at most |q||w|: times one inverse and then the other it stays in range, which both together may leave. */
+static float inverse_of(float norm) { return norm > 0 ? fminf(1.0f / norm, FLT_MAX) : 0; }
 
 static void take_tile(void *arg, const embed__tile *tile) {
   const product_job *job = arg;

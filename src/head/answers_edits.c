@@ -91,7 +91,8 @@ static int64_t first_edit(const embed__edits *e, int64_t column) {
 
 /* Penalties as Hugging Face and llama.cpp have them, in double, rounded once. */
 static float edited(const embed__penalties *p, const embed__edit *edit) {
-  double z = (double)edit->own + (double)edit->bias;
+  double z = (double)edit->own;
+  if (edit->bias != 0) z += (double)edit->bias; /* taken back, it leaves -0 as well */
   if (edit->count) {
     z = z < 0 ? z * p->repetition : z / p->repetition;
     z -= edit->count * p->frequency + p->presence;

@@ -41,31 +41,33 @@ typedef struct survivors {
   int64_t count;
 } survivors;
 
-static double survivor_logprob(const embed__asked_row *row, double log_sum, float z) { return (double)z / row->sampler->temperature - log_sum; }
+static double survivor_logprob(const embed__asked_row *row, const embed__drawn *drawn, float z) {
+  return embed__drawn_logprob(drawn, (double)z / row->sampler->temperature);
+}
 
-static double target_among(const embed__asked_row *row, const survivors *left, double log_sum) {
-  if (left->all) return survivor_logprob(row, log_sum, left->all[row->target_column]); /* -inf stays -inf */
+static double target_among(const embed__asked_row *row, const survivors *left, const embed__drawn *drawn) {
+  if (left->all) return survivor_logprob(row, drawn, left->all[row->target_column]); /* -inf stays -inf */
   for (int64_t i = 0; i < left->count; ++i)
-    if (left->list[i].id == row->target_column) return survivor_logprob(row, log_sum, left->list[i].value);
+    if (left->list[i].id == row->target_column) return survivor_logprob(row, drawn, left->list[i].value);
   return -INFINITY;
 }
 
-static double entropy_of(const embed__asked_row *row, const survivors *left, double log_sum) {
+static double entropy_of(const embed__asked_row *row, const survivors *left, const embed__drawn *drawn) {
   double entropy = 0;
   for (int64_t i = 0; i < left->count; ++i) {
     const float z = left->all ? left->all[i] : left->list[i].value;
     if (isinf(z)) continue;
-    const double logprob = survivor_logprob(row, log_sum, z);
+    const double logprob = survivor_logprob(row, drawn, z);
     entropy -= logprob * exp(logprob);
   }
   return entropy < 0 ? 0 : entropy;
 }
 
-static void write_filtered(const embed__job *job, int64_t at, const embed__asked_row *row, const survivors *left, double log_sum) {
+static void write_filtered(const embed__job *job, int64_t at, const embed__asked_row *row, const survivors *left, const embed__drawn *drawn) {
   const embed__request *r = job->r;
-  if (r->logsumexp) r->logsumexp[at] = (float)log_sum;
-  if (r->entropy) r->entropy[at] = (float)entropy_of(row, left, log_sum);
-  if (r->target_logprob) r->target_logprob[at] = (float)target_among(row, left, log_sum);
+  if (r->logsumexp) r->logsumexp[at] = (float)(drawn->top + drawn->log_weights);
+  if (r->entropy) r->entropy[at] = (float)entropy_of(row, left, drawn);
+  if (r->target_logprob) r->target_logprob[at] = (float)target_among(row, left, drawn);
 }
 
 static void write_moments(const embed__job *job, int64_t at, const embed__asked_row *row, const embed__moments *m) {
@@ -125,7 +127,7 @@ static void draw(embed__job *job, int64_t row, embed__slot_row *state) {
   write_token(job, at, of_row, &drawn, job->moments ? row_moments(job, row) : NULL);
   if (job->r->processed && is_filtered(of_row)) {
     const survivors left = {.list = top->entries, .count = drawn.survivors};
-    write_filtered(job, at, of_row, &left, drawn.log_sum);
+    write_filtered(job, at, of_row, &left, &drawn);
   }
 }
 
@@ -170,7 +172,7 @@ void embed__answer_rest(embed__job *job, int64_t row, embed__weighed *room) {
   } else {
     const survivors left = {.all = of_row->all, .count = job->from->vocab};
     write_token(job, at, of_row, &drawn, job->moments ? row_moments(job, row) : NULL);
-    if (job->r->processed) write_filtered(job, at, of_row, &left, drawn.log_sum);
+    if (job->r->processed) write_filtered(job, at, of_row, &left, &drawn);
   }
   of_row->all = NULL;
   of_row->wants_all = false;

@@ -23,7 +23,7 @@ static bool within(double x, double least, double most) { return x >= least && x
 /* What is wrong with a row's parameters, NULL = nothing. */
 static const char *fault(const embed_sample_params *p) {
   const double huge = 1e300;
-  if (p->temperature != 0 && !within(p->temperature, least_temperature, huge)) return "temperature is neither 0 nor a number from 1e-250 on";
+  if (p->temperature != 0 && !within(p->temperature, least_temperature, huge)) return "temperature is neither 0 nor a number from 1e-250 to 1e300";
   if (!within(p->top_p, 0, 1)) return "top_p is outside [0, 1]";
   if (!within(p->min_p, 0, 1)) return "min_p is outside [0, 1]";
   if (!within(p->typical_p, 0, 1)) return "typical_p is outside [0, 1]";
@@ -84,7 +84,7 @@ embed_status embed__samplers(embed_context *ctx, const embed_sample_params *para
     if (size != apart)
       return embed__fail(ctx, EMBED_E_OPTION, i, "params[%" PRId64 "].size is %u, that of params[0] is %u: they stand that far apart", i, size, apart);
     embed_status status = embed__options(ctx, "embed_sample_params", given, 0, &p, sizeof p);
-    if (status != EMBED_OK) return params_count == 1 ? status : fail_at(ctx, status, i, ctx->error_text);
+    if (status != EMBED_OK) return params_count == 1 ? status : fail_at(ctx, status, i, ctx->error_text); /* alone, as all options: at = the byte */
     const char *wrong = fault(&p);
     if (wrong) return fail_at(ctx, EMBED_E_OPTION, i, wrong);
     normalise(&p, vocab, &samplers[i]);
@@ -206,7 +206,8 @@ void embed__gumbel_merge(embed__gumbel *g, const embed__gumbel *other) {
 embed__outcome embed__sampler_take(const embed__sampler *s, const embed__gumbel *g, const embed__statistics *whole, embed__drawn *out) {
   if (g->undefined) return EMBED__UNDEFINED;
   if (g->column < 0) return EMBED__NOTHING;
-  *out = (embed__drawn){.column = g->column, .value = g->value, .log_sum = whole ? whole->top + log(whole->sum) : (double)NAN, .survivors = s->vocab};
-  out->logprob = (double)g->value / s->temperature - out->log_sum;
+  *out = (embed__drawn){.column = g->column, .value = g->value, .top = whole ? whole->top : (double)NAN, .survivors = s->vocab};
+  out->log_weights = whole ? log(whole->sum) : (double)NAN;
+  out->logprob = embed__drawn_logprob(out, (double)g->value / s->temperature);
   return EMBED__DRAWN;
 }

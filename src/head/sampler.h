@@ -67,11 +67,13 @@ typedef enum embed__outcome {
 
 typedef struct embed__drawn {
   int32_t column;
-  float value;       /* its z */
-  double logprob;    /* in the distribution drawn from; greedy and plain: in softmax(z / temperature), greedy with 1; NaN without statistics */
-  double log_sum;    /* log-probability of a survivor = z / temperature - log_sum (greedy: z - log_sum) */
-  int64_t survivors; /* filtered rows: candidates[0 .. survivors) on return (embed__sampler_draw), else how many z are left above -inf */
+  float value;             /* its z */
+  double logprob;          /* in the distribution drawn from; greedy and plain: in softmax(z / temperature), greedy with 1; NaN without statistics */
+  double top, log_weights; /* embed__drawn_logprob; apart, since beside large logits their sum forgets the second */
+  int64_t survivors;       /* filtered rows: candidates[0 .. survivors) on return (embed__sampler_draw), else how many z are left above -inf */
 } embed__drawn;
+/* Log-probability of a survivor: x = z / temperature, greedy: z. */
+static inline double embed__drawn_logprob(const embed__drawn *d, double x) { return x - d->top - d->log_weights; }
 
 /* Filtered rows and greedy ones. candidates: the best `count` of the row, sorted best first (embed__topk_sort), -inf among them is fine; count <
  * min(keep, vocab) does not happen. whole: statistics of the row, NULL only where needs_statistics is false. */

@@ -219,13 +219,15 @@ static embed__gumbel gumbel_of(const embed__kernels *k, const embed__sampler *s,
   return g;
 }
 
-static embed__outcome draw_unfiltered(const embed__kernels *k, const embed__sampler *s, const float *z, const int32_t *original, embed__drawn *out) {
+static embed__outcome draw_unfiltered(const embed__kernels *k, const embed__sampler *s, const float *z, float largest, const int32_t *original,
+                                      embed__drawn *out) {
   embed__statistics whole = {.top = -INFINITY};
   embed__ranked best = {0, -INFINITY, -1};
   for (int64_t at = 0; at < s->vocab; at += EMBED__BLOCK) {
     const embed__statistics block = embed__statistics_of(k, s, z + at, embed__min(EMBED__BLOCK, s->vocab - at));
     embed__statistics_merge(&whole, &block);
   }
+  if (isfinite(largest)) whole.top = (double)largest / s->filter_temperature; /* as probabilities divide: a product may differ by more than they do */
   if (s->plain) {
     const embed__gumbel g = gumbel_of(k, s, z, original);
     return embed__sampler_take(s, &g, &whole, out);
@@ -243,15 +245,15 @@ static void draw_wide(const embed__kernels *k, const wide_row *w, const float *z
   const double largest = (double)largest_value(w) / w->s->temperature;
   double total = 0;
   for (int64_t i = 0; i < w->count; ++i) total += exp((double)w->items[i].value / w->s->temperature - largest);
-  *out = (embed__drawn){.column = g.column, .value = g.value, .log_sum = largest + log(total), .survivors = w->count};
-  out->logprob = (double)g.value / w->s->temperature - out->log_sum;
+  *out = (embed__drawn){.column = g.column, .value = g.value, .top = largest, .log_weights = log(total), .survivors = w->count};
+  out->logprob = embed__drawn_logprob(out, (double)g.value / w->s->temperature);
 }
 
 embed__outcome embed__sampler_draw_all(const embed__kernels *k, const embed__sampler *s, float *z, const int32_t *original, embed__weighed *room,
                                        embed__drawn *out) {
   wide_row w = {.s = s, .items = room, .largest = k->reduce.max(z, s->vocab), .original = original};
   embed__list list;
-  if (s->greedy || s->plain) return draw_unfiltered(k, s, z, original, out);
+  if (s->greedy || s->plain) return draw_unfiltered(k, s, z, w.largest, original, out);
   for (int64_t i = 0; i < s->vocab; ++i) {
     if (isnan(z[i]) || (isinf(z[i]) && z[i] > 0)) return EMBED__UNDEFINED;
     if (isinf(z[i])) continue;

@@ -176,14 +176,15 @@ void embed__list_draw(const embed__sampler *s, const embed__list *list, const in
     drawn = &e[i];
   }
   for (int64_t i = 0; i < list->count; ++i) total += exp((double)e[i].value / s->temperature - largest);
-  *out = (embed__drawn){.column = drawn->column, .value = drawn->value, .log_sum = largest + log(total), .survivors = list->count};
-  out->logprob = (double)drawn->value / s->temperature - out->log_sum;
+  *out = (embed__drawn){.column = drawn->column, .value = drawn->value, .top = largest, .log_weights = log(total), .survivors = list->count};
+  out->logprob = embed__drawn_logprob(out, (double)drawn->value / s->temperature);
 }
 
 static embed__outcome best_one(const embed__ranked *candidates, const embed__statistics *whole, embed__drawn *out) {
   *out = (embed__drawn){.column = candidates[0].id, .value = candidates[0].value, .survivors = 1};
-  out->log_sum = whole ? whole->top + log(whole->sum) : (double)NAN;
-  out->logprob = (double)out->value - out->log_sum;
+  out->top = whole ? whole->top : (double)NAN;
+  out->log_weights = whole ? log(whole->sum) : (double)NAN;
+  out->logprob = embed__drawn_logprob(out, (double)out->value);
   return EMBED__DRAWN;
 }
 

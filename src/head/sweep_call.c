@@ -52,7 +52,7 @@ typedef struct asked {
 } asked;
 
 static embed_status check_options(embed_context *ctx, const embed_sweep_options *o, const asked *a, int64_t n) {
-  EMBED__NOT_NULL(ctx, a->result);
+  if (!a->result) return embed__null(ctx, "result");
   if (o->ask & ~(uint32_t)ALL_ASKS) return embed__fail(ctx, EMBED_E_OPTION, -1, "ask has unknown bits 0x%x", o->ask & ~(uint32_t)ALL_ASKS);
   if (o->k < 0) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "k is %d", o->k);
   if (o->ask & TARGET && n > 0 && !a->targets) return embed__null(ctx, "targets");

@@ -128,7 +128,7 @@ static double acceptance(const embed__sampler *s) {
 
 /* The target's probability of a column; z as the filters left it. */
 static double probability(const embed__sampler *s, const embed__drawn *drawn, float z) {
-  return isinf(z) ? 0 : exp((double)z / s->temperature - drawn->log_sum);
+  return isinf(z) ? 0 : exp(embed__drawn_logprob(drawn, (double)z / s->temperature));
 }
 
 /* argmax of log(max(p - q, 0)) + noise, as a race: the least -log(u) / max(p - q, 0). -log(u) >= 1 - u: who is too late by that needs

@@ -91,7 +91,7 @@ static void add_scaled(float *sum, const float *row, int64_t dim, float weight) 
 }
 static void multiply(float *values, const float *row, int64_t dim, float factor) {
   const floats by = spread(factor);
-  UPDATE(values, times(a, times(b, by)))
+  UPDATE(values, times(times(a, by), b))
 }
 static void keep_max(float *best, const float *row, int64_t dim) { UPDATE(best, larger(a, b)) }
 static void keep_min(float *best, const float *row, int64_t dim) { UPDATE(best, smaller(a, b)) }

@@ -240,10 +240,28 @@ static void refused_rules_are_as_they_were(void **state) {
   embed_context_release(ctx);
 }
 
+static void a_bias_taken_back_leaves_every_bit(void **state) {
+  const float z[3] = {-0.0f, 1, -2}, bias[3] = {4, 5, 6}, none[3] = {0};
+  const int32_t ids[3] = {0, 1, 2};
+  (void)state;
+  embed_context *ctx = context_new();
+  embed_result *r = result_new(ctx);
+  embed_rules *rules = NULL;
+  OK(embed_rules_create(ctx, 3, &rules));
+  const embed_rules *each[1] = {rules};
+  const embed_sweep_options o = {.size = sizeof o, .ask = EMBED_ASK_LOGITS};
+  OK(embed_rules_bias(ctx, rules, ids, bias, 3));
+  OK(embed_rules_bias(ctx, rules, ids, none, 3));
+  OK(embed_sweep_logits(ctx, z, 3, 0, NULL, 1, NULL, each, NULL, 0, &o, r));
+  assert_same_bits(floats_of(r, EMBED_ASK_LOGITS), z, sizeof z);
+  embed_rules_release(rules);
+  embed_result_release(r);
+  embed_context_release(ctx);
+}
+
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(answers_are_those_of_a_plain_loop),
-    cmocka_unit_test(a_banned_id_is_gone_behind_a_softcap_too),
-    cmocka_unit_test(a_row_of_bans_is_an_error_of_what_ranks),
-    cmocka_unit_test(refused_rules_are_as_they_were),
+    cmocka_unit_test(answers_are_those_of_a_plain_loop),       cmocka_unit_test(a_banned_id_is_gone_behind_a_softcap_too),
+    cmocka_unit_test(a_row_of_bans_is_an_error_of_what_ranks), cmocka_unit_test(refused_rules_are_as_they_were),
+    cmocka_unit_test(a_bias_taken_back_leaves_every_bit),
 };
 TEST_MAIN(tests)

@@ -239,7 +239,7 @@ static void answers_are_those_of_the_logits_in_every_form(void **state) {
   enum { VOCAB = 2500, DIM = 64, MOST = 130 };
   static const embed_dtype dtypes[] = {EMBED_F32, EMBED_BF16, EMBED_Q8_0, EMBED_I4_GROUP, EMBED_Q5_1};
   static const int64_t counts[] = {1, 3, 20, MOST};
-  static float x[MOST * DIM];
+  static float x[MOST * DIM], one[VOCAB];
   uint64_t seed = 5;
   for (int i = 0; i < MOST * DIM; ++i) x[i] = test_uniform(&seed);
   const embed_init_options normal = {.size = sizeof normal, .kind = EMBED_INIT_NORMAL, .scale = 1, .seed = 2};
@@ -259,7 +259,7 @@ static void answers_are_those_of_the_logits_in_every_form(void **state) {
         embed_head *h = NULL;
         OK(embed_head_create(all[c], t, NULL, &o, &h));
         for (int n = 0; n < COUNT(counts); ++n) {
-          if (flags == EMBED_HEAD_BLAS && embed_logits(all[c], h, x, EMBED_F32, 0, 0, x, 0, NULL) == EMBED_E_UNSUPPORTED) continue;
+          if (flags == EMBED_HEAD_BLAS && embed_logits(all[c], h, x, EMBED_F32, 1, 0, one, 0, NULL) == EMBED_E_UNSUPPORTED) continue;
           if (n == COUNT(counts) - 1 && d > 1) continue;
           check_head(all[c], h, x, counts[n], DIM, r);
         }
@@ -433,6 +433,29 @@ static void processed_log_probabilities_are_those_of_what_filters_leave(void **s
   for (int c = 0; c < 2; ++c) embed_context_release(contexts[c]);
 }
 
+/* Beside 1e30 the logarithm of their number has no place in a sum. */
+static void survivors_of_huge_logits_share_the_probability(void **state) {
+  (void)state;
+  enum { VOCAB = 2000 };
+  static float z[VOCAB];
+  const embed_sample_params few = {.size = sizeof few, .temperature = 1, .top_k = 3}, many = {.size = sizeof many, .temperature = 1, .top_p = .75};
+  const embed_sweep_options o = {.size = sizeof o, .ask = OWN_ASKS | EMBED_ASK_TOKEN_LOGPROB, .flags = EMBED_SWEEP_PROCESSED};
+  const int32_t target = 1;
+  embed_context *ctx = context_new();
+  embed_result *r = result_new(ctx);
+  for (int v = 0; v < VOCAB; ++v) z[v] = 1e30f;
+  for (int wide = 0; wide < 2; ++wide) { /* the second finds its survivors in a second sweep */
+    const double left = wide ? .75 * VOCAB : 3;
+    OK(embed_sweep_logits(ctx, z, VOCAB, 0, NULL, 1, &target, NULL, wide ? &many : &few, 1, &o, r));
+    assert_close((double)floats_of(r, EMBED_ASK_ENTROPY)[0], log(left), 1e-6);
+    assert_close((double)floats_of(r, EMBED_ASK_TARGET_LOGPROB)[0], -log(left), 1e-6);
+    assert_close((double)floats_of(r, EMBED_ASK_TOKEN_LOGPROB)[0], -log(left), 1e-6);
+    assert_close((double)floats_of(r, EMBED_ASK_LOGSUMEXP)[0], 1e30, 1e-6);
+  }
+  embed_result_release(r);
+  embed_context_release(ctx);
+}
+
 static void rows_are_those_that_are_named(void **state) {
   (void)state;
   enum { VOCAB = 1100, DIM = 40, ROWS = 9, N = 7 };
@@ -542,6 +565,8 @@ static void bad_calls_name_what_is_wrong_and_leave_the_result(void **state) {
   } while (0)
   REFUSED(EMBED_E_ID, 1, embed_sweep_logits(ctx, z, 3, 0, NULL, 2, targets, NULL, NULL, 0, &o, r));
   assert_string_equal(embed_error_text(ctx), "target 3 at position 1 is outside the vocabulary of 3 rows");
+  REFUSED(EMBED_E_ARGUMENT, -1, embed_sweep_logits(ctx, z, 3, 0, NULL, 2, good, NULL, NULL, 0, &o, NULL));
+  assert_string_equal(embed_error_text(ctx), "result is NULL");
   REFUSED(EMBED_E_ID, 0, embed_sweep_logits(ctx, z, 3, 0, NULL, 2, negative, NULL, NULL, 0, &o, r));
   REFUSED(EMBED_E_ARGUMENT, -1, embed_sweep_logits(ctx, z, 3, 0, NULL, 2, NULL, NULL, NULL, 0, &o, r));
   REFUSED(EMBED_E_MISMATCH, 1, embed_sweep_logits(ctx, z, 3, 0, NULL, 2, good, each, NULL, 0, &o, r));
@@ -648,6 +673,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(ranks_take_one_sweep_in_every_form),
     cmocka_unit_test(an_answer_has_the_same_bits_whatever_else_is_asked),
     cmocka_unit_test(processed_log_probabilities_are_those_of_what_filters_leave),
+    cmocka_unit_test(survivors_of_huge_logits_share_the_probability),
     cmocka_unit_test(rows_are_those_that_are_named),
     cmocka_unit_test(given_logits_are_only_read_and_only_inside),
     cmocka_unit_test(bad_calls_name_what_is_wrong_and_leave_the_result),

@@ -81,8 +81,8 @@ static void scale(float *row, int64_t dim, float factor) {
 
 static void multiply(float *values, const float *row, int64_t dim, float factor) {
   for (int64_t j = 0; j < dim; ++j) {
-    float by = row[j] * factor;
-    values[j] *= by;
+    float scaled = values[j] * factor;
+    values[j] = scaled * row[j];
   }
 }
 
