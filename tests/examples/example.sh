@@ -51,5 +51,10 @@ any worker that is free: the same bits as alone"
 prince 27.6650
 queen 27.5883"
     ;;
+  train)
+    compile "$here/train.c" "$@" -o train
+    said=$(./train)
+    says "loss falls from 7 to below 2"
+    ;;
   *) echo "no such example: $name" && exit 2 ;;
 esac
