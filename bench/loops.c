@@ -46,6 +46,31 @@ typedef float floats_16 __attribute__((vector_size(16), may_alias));
 #include "loops_template.h"
 #endif
 
+#if defined(__x86_64__)
+/* One block of assembler: compilers move the sums of intrinsics through memory here. */
+#define ON(k) " %12, %12, %" #k "\n\t"
+#define PRODUCTS(name, in, features)                                                                                                 \
+  __attribute__((target(features))) static int64_t name(int64_t steps) {                                                             \
+    __m512i x = _mm512_setzero_si512(), a = x, b = x, c = x, d = x, e = x, f = x, g = x, h = x, i = x, j = x, k = x, l = x;          \
+    for (int64_t step = 0; step < steps; ++step)                                                                                     \
+      __asm__ volatile(in ON(0) in ON(1) in ON(2) in ON(3) in ON(4) in ON(5) in ON(6) in ON(7) in ON(8) in ON(9) in ON(10) in ON(11) \
+                       : "+v"(a), "+v"(b), "+v"(c), "+v"(d), "+v"(e), "+v"(f), "+v"(g), "+v"(h), "+v"(i), "+v"(j), "+v"(k), "+v"(l)  \
+                       : "v"(x));                                                                                                    \
+    return _mm512_reduce_add_epi64(_mm512_add_epi64(a, l));                                                                          \
+  }
+PRODUCTS(byte_products, "vpdpbusd", "avx512f,avx512vnni")
+PRODUCTS(pair_products, "vdpbf16ps", "avx512f,avx512bf16")
+#endif
+
+bench_products bench_products_of_this_cpu(void) {
+  bench_products p = {0};
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512vnni")) p.bytes = byte_products;
+  if (__builtin_cpu_supports("avx512bf16")) p.pairs = pair_products;
+#endif
+  return p;
+}
+
 const bench_loops *bench_loops_of_this_cpu(void) {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f")) return &avx512_loops;

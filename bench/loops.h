@@ -23,4 +23,14 @@ typedef struct bench_loops {
 
 const bench_loops *bench_loops_of_this_cpu(void);
 
+/* Products of short numbers, summed in lanes of 32 bits: as many independent chains. NULL: this CPU has no such instruction. */
+typedef struct bench_products {
+  int64_t (*bytes)(int64_t steps); /* unsigned times signed, four a lane */
+  int64_t (*pairs)(int64_t steps); /* bfloats, two a lane */
+} bench_products;
+
+enum { BENCH_BYTE_OPERATIONS = 2 * 64 * 12, BENCH_PAIR_OPERATIONS = 2 * 32 * 12 /* of one step */ };
+
+bench_products bench_products_of_this_cpu(void);
+
 #endif

@@ -16,6 +16,7 @@ typedef struct head_job {
   const float *weights; /* [OP_ROWS, OP_DIM], of the f32 table */
   const float *hidden;  /* [n, OP_DIM] */
   int64_t n;
+  embed_dtype activation;
   float *logits, *peer_logits; /* [n, OP_ROWS] */
   int32_t ids[MOST_K];
   float best[MOST_K];
@@ -23,7 +24,8 @@ typedef struct head_job {
 
 static void logits(void *job) {
   head_job *j = job;
-  op_note(j->o, j->outcome, embed_logits(j->o->context, j->head, j->hidden, EMBED_F32, j->n, 0, j->logits, 0, NULL));
+  embed_sweep_options options = {.size = sizeof options, .activation = j->activation};
+  op_note(j->o, j->outcome, embed_logits(j->o->context, j->head, j->hidden, EMBED_F32, j->n, 0, j->logits, 0, &options));
 }
 
 static void topk(void *job) {
@@ -55,14 +57,14 @@ static bool prepare(op *o, const op_line *line, uint32_t flags, head_job *j, op_
 }
 
 /* Small batches wait for the weights, large ones for the multiply-adds: the line shows the limit that is nearer. */
-static void set_limit(const op *o, const op_line *line, const bench_figure *peak, op_result *r) {
+static void set_limit(const op_line *line, double multiply_add, const char *name, op_result *r) {
   double bytes = (double)embed_row_bytes(line->dtype, OP_DIM, 0) * OP_ROWS, flops = 2.0 * (double)line->n * OP_ROWS * OP_DIM;
-  double per_second = r->ours.seconds > 0 ? 1e-9 / r->ours.seconds : 0, multiply_add = op_multiply_add_rate(o, peak);
+  double per_second = r->ours.seconds > 0 ? 1e-9 / r->ours.seconds : 0;
   bool memory = bytes * multiply_add >= flops * r->ours.read;
   r->figure = (memory ? bytes : flops) * per_second;
   r->unit = memory ? "GB/s" : "GFLOP/s";
   r->limit = memory ? r->ours.read : multiply_add;
-  r->limit_name = memory ? "read in this run" : "multiply-add in this run";
+  r->limit_name = memory ? "read in this run" : name;
 }
 
 typedef void check(head_job *j, op_outcome *outcome);
@@ -80,7 +82,7 @@ static void measure(op *o, const op_line *line, uint32_t flags, op_result *r, vo
     if (agree && !op_wrong(&outcome)) agree(&j, &outcome);
     embed_head_release(j.head);
   }
-  set_limit(o, line, &figures[0], r);
+  set_limit(line, op_multiply_add_rate(o, &figures[0]), "multiply-add in this run", r);
   r->wrong = op_wrong(&outcome);
   op_report(o, line, r);
 }
@@ -114,6 +116,32 @@ void op_prepared(op *o, const op_line *line) {
   char what[64];
   snprintf(what, sizeof what, "prepared %-4s " OP_SHAPE "  batch %-3d", op_dtype_name(line->dtype), (int)line->n);
   measure(o, line, EMBED_HEAD_PREPARE, &(op_result){.what = what}, logits, NULL, same_as_in_place);
+}
+
+/* The error against the exact head, of sum |w||x|, is stated by the activation: tests hold it. */
+void op_rounded(op *o, const op_line *line) {
+  op_outcome outcome = {0};
+  head_job j;
+  bench_figure figures[3] = {0};
+  char what[64];
+  snprintf(what, sizeof what, "rounded  %-4s " OP_SHAPE "  batch %-3d", op_dtype_name(line->dtype), (int)line->n);
+  op_result r = {.what = what};
+  const embed_dtype activation = line->dtype == EMBED_BF16 ? EMBED_BF16 : EMBED_Q8_0;
+  if (prepare(o, line, EMBED_HEAD_PREPARE, &j, &outcome)) {
+    j.activation = activation;
+    const bench_work works[3] = {op_multiply_add_work(o), op_products_work(o, activation), {.call = logits, .job = &j}};
+    bench_measure(o->bench, works, 3, figures);
+    embed_head_release(j.head);
+  }
+  r.ours = figures[2];
+  double fma = op_multiply_add_rate(o, &figures[0]), products = op_products_rate(o, activation, &figures[1]);
+  set_limit(line, products > fma ? products : fma,
+            products <= fma            ? "multiply-add in this run"
+            : activation == EMBED_BF16 ? "products of bf16 pairs"
+                                       : "products of bytes",
+            &r);
+  r.wrong = op_wrong(&outcome);
+  op_report(o, line, &r);
 }
 
 /* Making the prepared form, its memory included: bytes of the table. */

@@ -62,6 +62,33 @@ double op_multiply_add_rate(const op *o, const bench_figure *f) {
   return f->seconds > 0 ? bench_machine_loops(o->bench)->flops * STEPS * bench_threads(o->bench) / f->seconds / 1e9 : 0;
 }
 
+static void byte_products(void *job, int thread, int threads) {
+  op *o = job;
+  (void)threads;
+  o->sink[thread] = (float)bench_products_of_this_cpu().bytes(STEPS);
+}
+
+static void pair_products(void *job, int thread, int threads) {
+  op *o = job;
+  (void)threads;
+  o->sink[thread] = (float)bench_products_of_this_cpu().pairs(STEPS);
+}
+
+static bool has_products(embed_dtype activation) {
+  bench_products p = bench_products_of_this_cpu();
+  return activation == EMBED_BF16 ? p.pairs : p.bytes;
+}
+
+bench_work op_products_work(op *o, embed_dtype activation) {
+  if (!has_products(activation)) return op_multiply_add_work(o);
+  return (bench_work){.loop = activation == EMBED_BF16 ? pair_products : byte_products, .job = o, .bare = true};
+}
+
+double op_products_rate(const op *o, embed_dtype activation, const bench_figure *f) {
+  double operations = activation == EMBED_BF16 ? BENCH_PAIR_OPERATIONS : BENCH_BYTE_OPERATIONS;
+  return has_products(activation) && f->seconds > 0 ? operations * STEPS * bench_threads(o->bench) / f->seconds / 1e9 : 0;
+}
+
 void op_multiply_add(op *o, const op_line *line) {
   bench_work work = op_multiply_add_work(o);
   op_result r = {.unit = "GFLOP/s"};

@@ -65,6 +65,10 @@ const char *op_dtype_name(embed_dtype dtype);
  * the limit of. */
 bench_work op_multiply_add_work(op *o);
 double op_multiply_add_rate(const op *o, const bench_figure *f); /* GFLOP/s */
+/* The same of the short products that this CPU has for a dtype's rounded activations: bytes, or pairs of bfloats where they
+ * are faster than FMA is beside them (0 = there are none: FMA is the peak). */
+bench_work op_products_work(op *o, embed_dtype activation);
+double op_products_rate(const op *o, embed_dtype activation, const bench_figure *f);
 
 /* GB/s of `bytes` bytes of payload that are moved by reading `bytes_read` and writing `bytes_written` of memory, when
  * the probes around the samples read at `read`. A byte's writing costs what the copy of this run took longer than its

@@ -15,6 +15,11 @@ typedef struct own_job {
 /* Hidden rows [first, first + rows) of the chunk, packed: first begins a part. */
 static const unsigned char *packed_part(const embed__sweep *s, int64_t first) { return s->packed + first / s->part * s->part_bytes; }
 
+/* What lies side by side in cache goes to the caller's rows, which lie far apart, in long runs. */
+static void copy_rows(const embed__chunk *c, const float *z, int64_t ldz, int64_t rows, int64_t columns, float *out, int64_t ldout) {
+  for (int64_t i = 0; i < rows; ++i) c->kernels->row.copy(z + i * ldz, out + i * ldout, columns * (int64_t)sizeof(float), c->s->streaming);
+}
+
 static void pack_part(void *arg, int64_t task, int32_t worker) {
   const embed__chunk *c = arg;
   const embed__sweep *s = c->s;
@@ -23,11 +28,15 @@ static void pack_part(void *arg, int64_t task, int32_t worker) {
   s->multiplier->pack_x(c->x + first * c->ldx, c->ldx, embed__min(s->part, c->rows - first), s->table->dim, s->table->group, s->packed + task * s->part_bytes);
 }
 
-/* z += nothing: products of `count` rows or panels, that begin at `rows`, with all hidden rows of the tile. */
-static void multiply_parts(const embed__sweep *s, const void *rows, int64_t stride, int64_t count, const embed__tile *tile, float *z) {
-  for (int64_t done = 0; done < tile->rows; done += s->part) {
-    int64_t n = embed__min(s->part, tile->rows - done);
-    s->multiplier->multiply(rows, stride, count, packed_part(s, tile->first + done), n, s->table->dim, s->table->group, z + done * tile->ldz, tile->ldz);
+/* Products of `count` rows or panels, that begin at `rows`, with all hidden rows of the tile, from its column `done` on. */
+static void multiply_parts(const embed__chunk *c, const void *rows, int64_t stride, int64_t count, const embed__tile *tile, int64_t done, float *side) {
+  const embed__sweep *s = c->s;
+  for (int64_t row = 0; row < tile->rows; row += s->part) {
+    int64_t n = embed__min(s->part, tile->rows - row);
+    float *z = tile->z + row * tile->ldz + done;
+    s->multiplier->multiply(rows, stride, count, packed_part(s, tile->first + row), n, s->table->dim, s->table->group, side ? side : z,
+                            side ? EMBED__TILE_LD : tile->ldz);
+    if (side) copy_rows(c, side, EMBED__TILE_LD, n, count, z, tile->ldz);
   }
 }
 
@@ -45,15 +54,19 @@ static void make_panel(const embed__chunk *c, int64_t row, int64_t count, float 
   c->kernels->panel.pack[s->form](rows, row_bytes, count, t->dim, t->group, panel, false);
 }
 
-static void on_made_panels(const embed__chunk *c, const embed__tile *tile, int32_t worker) {
+static void on_panels(const embed__chunk *c, const embed__tile *tile, int32_t worker, float *side) {
   const embed__sweep *s = c->s;
   unsigned char *made = s->made + worker * s->panels * s->panel_bytes;
   float *decoded = s->decoded ? s->decoded + worker * s->decoded_floats : NULL;
   for (int64_t done = 0; done < tile->columns; done += s->panels * EMBED__PANEL_ROWS) {
     int64_t count = embed__min(s->panels * EMBED__PANEL_ROWS, tile->columns - done);
-    for (int64_t r = 0; r < count; r += EMBED__PANEL_ROWS)
-      make_panel(c, tile->column + done + r, embed__min(EMBED__PANEL_ROWS, count - r), decoded, made + r / EMBED__PANEL_ROWS * s->panel_bytes);
-    multiply_parts(s, made, s->panel_bytes, count, tile, tile->z + done);
+    const unsigned char *panels = made;
+    if (s->way == EMBED__PREPARED)
+      panels = embed__panels(s->prepared) + (tile->column + done) / EMBED__PANEL_ROWS * s->panel_bytes;
+    else
+      for (int64_t r = 0; r < count; r += EMBED__PANEL_ROWS)
+        make_panel(c, tile->column + done + r, embed__min(EMBED__PANEL_ROWS, count - r), decoded, made + r / EMBED__PANEL_ROWS * s->panel_bytes);
+    multiply_parts(c, panels, s->panel_bytes, count, tile, done, side);
   }
 }
 
@@ -65,19 +78,27 @@ static void own_task(void *arg, int64_t task, int32_t worker) {
   int64_t first = task % job->tasks_per_block * s->task, column = task / job->tasks_per_block * EMBED__BLOCK;
   embed__tile tile = {.first = first, .rows = embed__min(s->task, c->rows - first), .column = column, .slot = worker};
   tile.columns = embed__min(EMBED__BLOCK, t->vocab - column);
-  tile.ldz = c->out ? s->ldout : EMBED__BLOCK;
-  tile.z = c->out ? c->out + first * s->ldout + column : s->tiles + (int64_t)worker * s->task * EMBED__BLOCK;
-  if (s->way == EMBED__PACKED) {
-    on_made_panels(c, &tile, worker);
-  } else if (s->way == EMBED__PREPARED) {
-    multiply_parts(s, embed__panels(s->prepared) + column / EMBED__PANEL_ROWS * s->panel_bytes, s->panel_bytes, tile.columns, &tile, tile.z);
+  float *out = c->out ? c->out + first * s->ldout + column : NULL;
+  float *scratch = s->tiles ? s->tiles + (int64_t)worker * s->tile_rows * EMBED__TILE_LD : NULL, *side = NULL;
+  if (out && (!scratch || tile.rows > s->part)) { /* the caller's rows themselves, through scratch part by part */
+    tile.z = out;
+    tile.ldz = s->ldout;
+    side = scratch;
+  } else {
+    tile.z = scratch;
+    tile.ldz = EMBED__TILE_LD;
+  }
+  if (s->way == EMBED__PACKED || s->way == EMBED__PREPARED) {
+    on_panels(c, &tile, worker, side);
   } else if (s->multiplier) {
-    multiply_parts(s, embed__row(t, column), t->row_bytes, tile.columns, &tile, tile.z);
+    multiply_parts(c, embed__row(t, column), t->row_bytes, tile.columns, &tile, 0, side);
   } else {
     float *decoded = s->decoded ? s->decoded + worker * s->decoded_floats : NULL;
     embed__product(c->kernels, t, column, tile.columns, c->x + first * c->ldx, c->ldx, tile.rows, decoded, tile.z, tile.ldz);
   }
   if (s->take) s->take(s->reducer, &tile);
+  if (out && tile.z != out) copy_rows(c, tile.z, tile.ldz, tile.rows, tile.columns, out, s->ldout);
+  if (s->streaming) c->kernels->row.fence();
 }
 
 embed_status embed__own_chunk(embed_context *ctx, const embed__chunk *chunk) {

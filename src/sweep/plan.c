@@ -12,27 +12,30 @@ enum {
   BLAS_ROWS = 48,         /* hidden rows from which OpenBLAS is faster than kernels without vectors */
   BLAS_CHUNK = 512,       /* hidden rows per call of OpenBLAS */
   PACK_ROWS = 96,         /* hidden rows from which making panels on the way gains more than it costs, */
-  PACK_16_BIT_ROWS = 32,  /* and of 16-bit floats, whose tiles widen rows for every 4 hidden rows anew */
-  PACK_BYTES = 256 << 10, /* of panels at once, per worker: they meet all hidden rows from L2 */
+  PACK_F32_ROWS = 32,     /* of f32, and */
+  PACK_16_BIT_ROWS = 24,  /* of 16-bit floats, whose tiles widen rows for every 4 hidden rows anew */
+  PACK_BYTES = 512 << 10, /* of panels at once, per worker: they meet all hidden rows from L2 */
   OWN_CHUNK = 128,        /* hidden rows per pass: products that are reduced at once stay in L2 */
   OUT_CHUNK = 512,        /* and where they are all kept */
   TILE_ROWS = 64,         /* of them per task, on rows as stored and of quantised panels, whose hidden rows are larger, */
   PANEL_ROWS = 128,       /* and on panels of floats */
   FEW_BLOCKS = 8,         /* up to here tasks take fewer rows, so that there are enough of them */
   FEW_ROWS = 16,
-  DIRECT_ROWS = 4,       /* hidden rows up to which quantised rows are multiplied as they are stored */
-  STATE_BYTES = 32 << 20 /* of all slots' tiles and states together */
+  APART_ROWS = 12,        /* up to so many products are written where the caller wants them */
+  STREAM_BYTES = 2 << 20, /* of products, from where on they go past the caches */
+  DIRECT_ROWS = 4,        /* hidden rows up to which quantised rows are multiplied as they are stored */
+  STATE_BYTES = 32 << 20  /* of all slots' tiles and states together */
 };
 
 /* What was measured (Sapphire Rapids, 2 threads, 50257 x 768, read 20 to 28 GB/s, FMA 330 GFLOP/s), and what follows:
  *
  * hidden rows    f32, GFLOP/s             bf16                     quantised, exact
  *                tiles packed prepared    tiles packed prepared    prepared (q4_K)  packed as f32 (q2_K)
- *  16            141     89     162       142    121     203       177               82
- *  32            147    109     180       123    134     184       153              116
- *  64            173    144     207       124    153     174       182              146
- * 128            180    190     211       139    178     172       196              203
- * 512            173    203     198       132    179     178       175              281
+ *  16            123     94     180       125    109     272       177               82
+ *  32            134    142     252       128    140     252       153              116
+ *  64            119    160     260       156    193     241       182              146
+ * 128            151    236     263       144    200     226       196              203
+ * 512            136    248     276       168    241     231       175              281
  *
  * hidden rows, ms       1     2     3     4
  * q8_0  as stored      1.95  2.10  2.14  2.45    prepared  2.09  2.62  2.60  2.89
@@ -40,6 +43,9 @@ enum {
  * q4_K  as stored      1.28  1.51  1.72  1.87    prepared  1.16  1.55  1.72  1.99
  * int4  as stored      1.42  1.79  2.65  3.16    prepared  1.31  1.80  2.00  2.82
  *
+ * - Products for a caller's array are made in scratch and copied in runs: stores of 64 bytes to rows that lie
+ *   vocab * 4 bytes apart cost 5 to 10 % from 64 hidden rows on, and scratch rows 4,096 bytes apart cost as much. Past
+ *   the caches the copy gains another 3 (f32) to 8 % (int8).
  * - Up to DIRECT_ROWS quantised rows go as they are stored, those of nibbles where there are no panels: float products
  *   of nibbles cost 17 instructions for 64 weights, on two ports 22 GB/s where memory has more.
  * - Up to 8 rows everything waits for memory: rows as they are stored. So do larger batches until panels pay.
@@ -78,7 +84,8 @@ static int64_t pack_rows(const embed_context *ctx, const embed__sweep *s, int *f
     *form = stored;
     return PACK_ROWS;
   }
-  return *form == stored && stored != EMBED__PANEL_F32 ? PACK_16_BIT_ROWS : PACK_ROWS;
+  if (*form != stored) return PACK_ROWS;
+  return stored == EMBED__PANEL_F32 ? PACK_F32_ROWS : PACK_16_BIT_ROWS;
 }
 
 static bool in_nibbles(int form) { return form == EMBED__PANEL_I4 || form == EMBED__PANEL_Q4_0 || form == EMBED__PANEL_Q4_K; }
@@ -124,21 +131,26 @@ static void choose_way(const embed_context *ctx, embed__sweep *s, bool blas) {
 }
 
 static void cut(const embed_context *ctx, embed__sweep *s) {
-  int64_t blocks = embed__ceil_div(s->table->vocab, EMBED__BLOCK);
+  const embed_table *t = s->table;
+  int64_t blocks = embed__ceil_div(t->vocab, EMBED__BLOCK);
   s->slots = s->way == EMBED__BY_BLAS ? 1 : embed__workers(ctx);
   if (s->way == EMBED__BY_BLAS) {
     s->chunk = embed__min(s->n, BLAS_CHUNK); /* fixed: another chunk could give other bits */
     return;
   }
   bool floats = s->way != EMBED__IN_PLACE && s->form <= EMBED__PANEL_BF16;
-  int64_t row_bytes = s->state_bytes + (s->out ? 0 : EMBED__BLOCK * (int64_t)sizeof(float));
+  int64_t row_bytes = s->state_bytes + (s->out ? 0 : EMBED__TILE_LD * (int64_t)sizeof(float));
   int64_t bounded = STATE_BYTES / embed__max(1, row_bytes) / s->slots;
   s->chunk = embed__max(1, embed__min(s->n, embed__min(s->out ? OUT_CHUNK : OWN_CHUNK, bounded)));
   s->part = embed__min(s->chunk, blocks <= FEW_BLOCKS ? FEW_ROWS : floats ? PANEL_ROWS : TILE_ROWS);
-  s->task = s->part;
-  if (s->way != EMBED__PACKED) return;
-  if (blocks > FEW_BLOCKS) s->task = s->chunk; /* panels are made once for all of it */
-  s->panels = embed__max(2, embed__min(EMBED__BLOCK / EMBED__PANEL_ROWS, PACK_BYTES / s->panel_bytes / 4 * 4));
+  if (floats && blocks > FEW_BLOCKS)
+    s->task = s->chunk; /* panels are read, or made, once for all of it */
+  else
+    s->task = s->part;
+  s->panels = EMBED__BLOCK / EMBED__PANEL_ROWS;
+  if (s->way == EMBED__PACKED || s->task > s->part) s->panels = embed__max(2, embed__min(s->panels, PACK_BYTES / s->panel_bytes / 4 * 4));
+  s->tile_rows = s->out ? (s->n > APART_ROWS ? s->part : 0) : s->task;
+  s->streaming = s->out && s->tile_rows && s->n > STREAM_BYTES / (int64_t)sizeof(float) / embed__max(1, t->vocab);
 }
 
 embed_status embed__plan_sweep(embed_context *ctx, embed__sweep *s) {

@@ -30,11 +30,9 @@ embed_status embed__sweep_begin(embed_context *ctx, embed__sweep *s) {
   const embed_table *t = s->table;
   const int64_t workers = embed__workers(ctx);
   if (s->x_dtype != EMBED_F32 || s->round) EMBED__TRY(embed__scratch_matrix(ctx, s->chunk, t->dim, sizeof(float), &s->hidden));
-  if (!s->out) {
-    int64_t columns = embed__min(t->vocab, embed__blas_columns(s));
-    int64_t floats = s->way == EMBED__BY_BLAS ? s->chunk * columns : workers * s->task * EMBED__BLOCK;
-    EMBED__TRY(embed__scratch_get(ctx, floats, sizeof(float), &s->tiles));
-  }
+  int64_t tiles = workers * s->tile_rows * EMBED__TILE_LD;
+  if (s->way == EMBED__BY_BLAS) tiles = s->out ? 0 : s->chunk * embed__min(t->vocab, embed__blas_columns(s));
+  if (tiles > 0) EMBED__TRY(embed__scratch_get(ctx, tiles, sizeof(float), &s->tiles));
   EMBED__TRY(take_decoded(ctx, s));
   if (s->multiplier) {
     s->part_bytes = s->multiplier->x_bytes(s->part, t->dim, t->group);

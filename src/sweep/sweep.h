@@ -14,7 +14,7 @@
 
 #include "table/table.h"
 
-enum { EMBED__BLOCK = 1024 };
+enum { EMBED__BLOCK = 1024, EMBED__TILE_LD = EMBED__BLOCK + 16 /* of tiles in scratch: rows 4,096 bytes apart would share the same few lines of a cache */ };
 
 /* Products of some hidden rows with some table rows of one block. */
 typedef struct embed__tile {
@@ -54,14 +54,16 @@ typedef struct embed__sweep {
   bool round;                          /* hidden rows are rounded to the activation before they are multiplied */
   int64_t chunk;                       /* hidden rows swept at once */
   int64_t part, task;                  /* of them packed together, a tile's */
-  int64_t panels;                      /* that a worker makes at once: EMBED__PACKED */
+  int64_t panels;                      /* that meet all hidden rows of a task before the next ones */
   int form;                            /* embed__panel_form of panels */
   int32_t slots;
   bool direct;            /* the table's own floats are what is multiplied: not a decoded copy */
   float *hidden;          /* [chunk, dim], when x is not F32, or rounded */
   unsigned char *packed;  /* hidden rows as the multiplier has them, part by part */
   unsigned char *made;    /* panels, per worker */
-  float *tiles;           /* per worker, or of one call of OpenBLAS, when out is NULL */
+  bool streaming;         /* tiles go to out past the caches */
+  int64_t tile_rows;      /* of a tile in scratch; 0: products are written where the caller wants them */
+  float *tiles;           /* [tile_rows, TILE_LD] per worker; or those of one call of OpenBLAS, when out is NULL */
   float *decoded;         /* rows made floats, per worker or for one call of OpenBLAS */
   int64_t part_bytes;     /* of packed */
   int64_t panel_bytes;    /* of a panel made or prepared */

@@ -439,7 +439,7 @@ static void gg_table_gives(uint64_t columns, uint64_t rows, uint32_t type, const
   embed_table *t = open_table(ctx, f);
   float got[2][32] = {{0}};
   for (int64_t r = 0; r < (int64_t)rows; ++r) assert_int_equal(embed_table_get_rows(ctx, t, &r, 1, got[r], EMBED_F32, 0), EMBED_OK);
-  for (uint64_t r = 0; r < rows; ++r) assert_memory_equal(got[r], want + r * columns, columns * sizeof(float));
+  for (uint64_t r = 0; r < rows; ++r) assert_memory_equal(got[r], want + r * columns, (size_t)columns * sizeof(float));
   embed_table_release(t);
   done(ctx, f);
 }
