@@ -331,7 +331,7 @@ EMBED_FN embed_status embed_optimizer_create(embed_context *ctx, const embed_tab
  *          the range of floats), E_ID (a row past the vocabulary; embed_error_at = its place in g), E_MISMATCH (dim, rows, dtype),
  *          E_READ_ONLY, E_OPTION (no rate, a negative one; lr weight_decay of 1 and more for ADAMW_DEFERRED), E_MEMORY, E_ARGUMENT: the step
  *          was not taken, table, state and count are as before. E_CALLBACK leaves them unspecified.
- * Threads  o and t exclusive, g shared. The same bits for any thread count, pool or executor. Prepared heads of t are stale afterwards.
+ * Threads  o, t and ctx exclusive, g shared. The same bits for any thread count, pool or executor. Prepared heads of t are stale afterwards.
  * Cost     rows with gradient alone: reads and writes their weights and state; SGD with momentum and ADAMW: of all rows. ADAMW_DEFERRED
  *          keeps 72 bytes a step until all rows are touched. Allocates nothing else after warm-up.
  * Since    0.1.   Source  torch.optim.Optimizer.step, torch.nn.utils.clip_grad_norm_.
@@ -345,11 +345,12 @@ EMBED_FN embed_status embed_optimizer_step(embed_context *ctx, embed_optimizer *
  * Shapes   ids [n], in any order, the same one twice is fine; NULL = all rows, and n is not read.
  * Types    closed form: decay by the product over the steps, moments by powers, the drift of all missed steps from four sums that are kept
  *          per step. Of what an exact sum would move a row by, it is off by 2e-7 at most where sqrt(v) is near epsilon, by rounding
- *          elsewhere; rows for which that cannot be said go step by step, 300 steps at most (src/optim/CATCH_UP.md). REPLAY, and betas
- *          of which terms do not fall (beta1 >= sqrt(beta2)): every missed step as ADAMW takes it, equal bits.
+ *          elsewhere; rows for which that cannot be said go step by step until what is left is below 1e-10 of it (about 240 steps with
+ *          beta1 0.9; src/optim/CATCH_UP.md). REPLAY, and betas whose terms do not fall within 4,096 steps (beta1 >= sqrt(beta2)):
+ *          every missed step as ADAMW takes it, equal bits.
  * Empty    n = 0 does nothing.
  * Errors   E_ID (embed_error_at = position), E_MISMATCH, E_READ_ONLY, E_MEMORY, E_ARGUMENT: nothing was touched.
- * Threads  o and t exclusive. The same bits for any thread count.
+ * Threads  o, t and ctx exclusive. The same bits for any thread count.
  * Cost     reads and writes weights and state of the rows that are behind; REPLAY: times the steps they missed. Touching all rows forgets
  *          the history of steps.
  * Since    0.1.

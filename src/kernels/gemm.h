@@ -22,6 +22,8 @@ typedef struct embed__gemm {
   float *c;
   int64_t ldc;
   bool add;
+  const void *soon; /* memory that is read next: fetched on the way, in equal parts per tile. May be NULL; never faults */
+  int64_t soon_bytes;
 } embed__gemm;
 
 typedef struct embed__gemm_kernels {

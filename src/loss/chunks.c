@@ -17,11 +17,9 @@ enum {
   TOGETHER = 240,            /* table rows multiplied at once: a multiple of every level's tiles, .. */
   TOGETHER_BYTES = 1 << 20,  /* .. that stay in L2 as floats .. */
   FEW_TOGETHER = 24,         /* .. but not fewer */
-  COLUMNS = 256,             /* of the gradients at once */
   FEW_SEGMENTS = 8,          /* tasks of the gradients, .. */
-  MOST_SEGMENTS = 32,        /* .. as long as their sums are small beside the logits */
-  SEGMENT_SHARE = 8,
-  BAD_STRIDE = 32 * 64 /* rows so many bytes apart, or a multiple, share few sets of L1: they are copied first */
+  MOST_SEGMENTS = 16,        /* .. as long as their sums are small beside the logits */
+  SEGMENT_SHARE = 16,
 };
 
 /* Rows that have a lane: those counted, and where their log-sum-exp is asked for the ignored ones too. */
@@ -55,9 +53,7 @@ static void plan(embed__pass *p) {
     p->stored = embed__min(room, p->vocab);
   }
   p->floats = embed__floats_in_place(p->table);
-  p->direct = p->floats && p->table->row_bytes % BAD_STRIDE != 0;
-  p->columns = p->floats ? embed__min(p->dim, COLUMNS) : p->dim; /* rows are decoded whole */
-  p->decoded_ld = p->dim + VECTOR;
+  p->decoded_ld = p->dim + VECTOR; /* rows of 4 KiB would share few sets of L1 */
   p->strip_floats = round_up(p->dim, EMBED__STRIP) * p->together;
 }
 
@@ -79,7 +75,7 @@ static embed_status take_scratch(embed_context *ctx, embed__pass *p) {
   if (p->stored) EMBED__TRY(embed__scratch_matrix(ctx, p->stored, p->lanes, sizeof(float), &p->z));
   if (p->stored) want_huge_pages(p->z, (size_t)(p->stored * p->lanes) * sizeof(float));
   if (p->stored < p->vocab) EMBED__TRY(embed__scratch_matrix(ctx, workers * EMBED__BLOCK, p->lanes, sizeof(float), &p->made));
-  if (!p->direct) EMBED__TRY(embed__scratch_matrix(ctx, workers * p->together, p->decoded_ld, sizeof(float), &p->decoded));
+  EMBED__TRY(embed__scratch_matrix(ctx, workers * p->together, p->decoded_ld, sizeof(float), &p->decoded));
   if (p->b->dx) EMBED__TRY(embed__scratch_matrix(ctx, p->segments * p->chunk, p->dim, sizeof(float), &p->partial));
   if (!p->forward) return EMBED_OK;
   EMBED__TRY(embed__scratch_get(ctx, states, sizeof *p->max, &p->max));

@@ -31,17 +31,20 @@ void embed__pass_pack(void *pass, int64_t strip, int32_t worker) {
   }
 }
 
-/* Rows [first, first + count) of the table as floats, *ld apart. */
-static const float *table_rows(const embed__pass *p, int64_t first, int64_t count, int32_t worker, int64_t *ld) {
+/* Rows [first, first + count) of the table as floats, p->decoded_ld apart: in L2 and side by side, also those that are floats. */
+static const float *table_rows(const embed__pass *p, int64_t first, int64_t count, int32_t worker) {
   const embed_table *t = p->table;
-  if (p->direct) {
-    *ld = t->row_bytes / (int64_t)sizeof(float);
-    return (const float *)(const void *)embed__row(t, first);
-  }
   float *decoded = p->decoded + worker * p->together * p->decoded_ld;
   for (int64_t r = 0; r < count; ++r) t->codec->decode(p->kernels, embed__row(t, first + r), decoded + r * p->decoded_ld, p->dim, t->group, 1.0f);
-  *ld = p->decoded_ld;
   return decoded;
+}
+
+/* Table rows that are wanted next, where they lie together. */
+static const void *rows_soon(const embed__pass *p, int64_t first, int64_t count, int64_t *bytes) {
+  *bytes = 0;
+  if (p->table->overlay || first >= p->vocab) return NULL;
+  *bytes = embed__min(count, p->vocab - first) * p->table->row_bytes;
+  return embed__row(p->table, first);
 }
 
 /* As embed__finish_logits, for the transposed form. */
@@ -58,8 +61,9 @@ static void finish(const embed__pass *p, float *z, int64_t first, int64_t count)
 
 /* Logits of some table rows, which are there as floats. */
 static void multiply(const embed__pass *p, int64_t first, int64_t count, float *z, int32_t worker) {
-  embed__gemm g = {.m = count, .n = p->lanes, .k = p->dim, .b = p->by_row, .c = z, .ldc = p->lanes};
-  g.a = table_rows(p, first, count, worker, &g.lda);
+  embed__gemm g = {.m = count, .n = p->lanes, .k = p->dim, .lda = p->decoded_ld, .b = p->by_row, .c = z, .ldc = p->lanes};
+  g.a = table_rows(p, first, count, worker);
+  g.soon = rows_soon(p, first + count, count, &g.soon_bytes);
   p->kernels->gemm.by_rows(&g);
   finish(p, z, first, count);
   for (int64_t i = 0; i < p->rows; ++i) {
@@ -160,21 +164,19 @@ static void slope_of_logits(const embed__pass *p, float *z, int64_t first, int64
   }
 }
 
-/* Columns [column, column + columns) of table rows as strips. */
-static void pack_table(const embed__pass *p, int64_t first, int64_t count, int64_t column, int64_t columns, int32_t worker) {
+/* Table rows as strips of 32 columns. */
+static void pack_table(const embed__pass *p, int64_t first, int64_t count, int32_t worker) {
   float *strips = p->strips + worker * p->strip_floats;
-  int64_t ld;
-  const float *w = p->floats ? (const float *)(const void *)embed__row(p->table, first) : table_rows(p, first, count, worker, &ld);
-  if (p->floats) ld = p->table->row_bytes / (int64_t)sizeof(float);
+  const int64_t ld = p->floats ? p->table->row_bytes / (int64_t)sizeof(float) : p->decoded_ld;
+  const float *w = p->floats ? (const float *)(const void *)embed__row(p->table, first) : table_rows(p, first, count, worker);
   for (int64_t r = 0; r < count; ++r) {
-    for (int64_t j = 0; j < columns; j += EMBED__STRIP) {
+    for (int64_t j = 0; j < p->dim; j += EMBED__STRIP) {
       float *to = strips + j * count + r * EMBED__STRIP;
-      const float *from = w + r * ld + column + j;
-      if (columns - j >= EMBED__STRIP) {
-        memcpy(to, from, EMBED__STRIP * sizeof *to);
+      if (p->dim - j >= EMBED__STRIP) {
+        memcpy(to, w + r * ld + j, EMBED__STRIP * sizeof *to);
       } else {
-        memcpy(to, from, (size_t)(columns - j) * sizeof *to);
-        memset(to + (columns - j), 0, (size_t)(EMBED__STRIP - (columns - j)) * sizeof *to);
+        memcpy(to, w + r * ld + j, (size_t)(p->dim - j) * sizeof *to);
+        memset(to + (p->dim - j), 0, (size_t)(EMBED__STRIP - (p->dim - j)) * sizeof *to);
       }
     }
   }
@@ -188,53 +190,33 @@ static void add_bias_gradient(const embed__pass *p, const float *g, int64_t firs
   }
 }
 
-/* From the slopes of some logits to some columns of the gradients that they have a part in. add: partial holds something. */
-static void add_gradients(const embed__pass *p, const float *g, int64_t first, int64_t count, int64_t column, int64_t columns, float *partial, bool add,
-                          int32_t worker) {
+/* From the slopes of some logits to the gradients that they have a part in. add: partial holds something. */
+static void add_gradients(const embed__pass *p, const float *g, int64_t first, int64_t count, float *partial, bool add, int32_t worker) {
   const embed__loss_job *b = p->b;
   if (b->dx) {
-    pack_table(p, first, count, column, columns, worker);
-    p->kernels->gemm.by_columns(&(embed__gemm){.m = p->rows,
-                                               .n = columns,
-                                               .k = count,
-                                               .a = g,
-                                               .lda = p->lanes,
-                                               .b = p->strips + worker * p->strip_floats,
-                                               .c = partial + column,
-                                               .ldc = p->dim,
-                                               .add = add});
+    embed__gemm product = {.m = p->rows, .n = p->dim, .k = count, .a = g, .lda = p->lanes, .c = partial, .ldc = p->dim, .add = add};
+    pack_table(p, first, count, worker);
+    product.b = p->strips + worker * p->strip_floats;
+    product.soon = rows_soon(p, first + count, count, &product.soon_bytes);
+    p->kernels->gemm.by_columns(&product);
   }
   if (b->dw)
-    p->kernels->gemm.by_rows(&(embed__gemm){.m = count,
-                                            .n = columns,
-                                            .k = p->rows,
-                                            .a = g,
-                                            .lda = p->lanes,
-                                            .b = p->by_column + column * p->rows,
-                                            .c = b->dw + first * b->lddw + column,
-                                            .ldc = b->lddw,
-                                            .add = true});
+    p->kernels->gemm.by_rows(&(embed__gemm){
+        .m = count, .n = p->dim, .k = p->rows, .a = g, .lda = p->lanes, .b = p->by_column, .c = b->dw + first * b->lddw, .ldc = b->lddw, .add = true});
+  if (b->db) add_bias_gradient(p, g, first, count, b->db);
 }
 
-/* Some columns at a time: what they need of hidden rows and sums stays in L2 while several runs of table rows pass by. */
 void embed__pass_gradients(void *pass, int64_t segment, int32_t worker) {
   const embed__pass *p = pass;
   const int64_t begin = p->vocab * segment / p->segments, end = p->vocab * (segment + 1) / p->segments;
   float *partial = p->partial ? p->partial + segment * p->rows * p->dim : NULL;
   for (int64_t first = begin, count; first < end; first += count) {
-    count = embed__min(EMBED__BLOCK / p->together * p->together, end - first);
+    count = embed__min(p->together, end - first);
     if (first < p->stored) count = embed__min(count, p->stored - first);
     float *z = first < p->stored ? p->z + first * p->lanes : p->made + worker * EMBED__BLOCK * p->lanes;
-    for (int64_t done = 0, rows; done < count; done += rows) {
-      rows = embed__min(p->together, count - done);
-      if (first >= p->stored) multiply(p, first + done, rows, z + done * p->lanes, worker);
-      slope_of_logits(p, z + done * p->lanes, first + done, rows);
-    }
-    if (p->b->db) add_bias_gradient(p, z, first, count, p->b->db);
-    for (int64_t column = 0; column < p->dim; column += p->columns)
-      for (int64_t done = 0; done < count; done += p->together)
-        add_gradients(p, z + done * p->lanes, first + done, embed__min(p->together, count - done), column, embed__min(p->columns, p->dim - column), partial,
-                      first + done > begin, worker);
+    if (first >= p->stored) multiply(p, first, count, z, worker);
+    slope_of_logits(p, z, first, count);
+    add_gradients(p, z, first, count, partial, first > begin, worker);
   }
 }
 

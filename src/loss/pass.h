@@ -28,8 +28,7 @@ typedef struct embed__pass {
   int64_t together;     /* table rows multiplied at once */
   int64_t segments;     /* of the table: each has a sum of d_hidden of its own */
   int64_t stored;       /* logits of table rows [0, stored) are kept from the forward pass, the others made again */
-  int64_t columns;      /* of the gradients made together */
-  bool floats, direct;  /* the table's rows are floats in place, and may be multiplied as they lie */
+  bool floats;          /* the table's rows are floats in place */
   bool forward, back;   /* log-sum-exp is found here; there are gradients */
   /* The chunk. */
   int64_t rows;

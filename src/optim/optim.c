@@ -35,7 +35,7 @@ static embed_status check_takes(embed_context *ctx, const embed_optimizer_option
   } all[] = {{EMBED__TAKES_BETA1, o->beta1, "beta1"},          {EMBED__TAKES_BETA2, o->beta2, "beta2"}, {EMBED__TAKES_EPSILON, o->epsilon, "epsilon"},
              {EMBED__TAKES_MOMENTUM, o->momentum, "momentum"}, {EMBED__TAKES_L1, o->l1, "l1"},          {EMBED__TAKES_DECAY, o->weight_decay, "weight_decay"}};
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i) {
-    if (!isfinite(all[i].value) || all[i].value < 0)
+    if (!isfinite((float)all[i].value) || all[i].value < 0)
       return embed__fail(ctx, EMBED_E_OPTION, -1, "embed_optimizer_options: %s must be finite and not negative", all[i].name);
     if (all[i].value != 0 && !(form->takes & all[i].bit))
       return embed__fail(ctx, EMBED_E_OPTION, -1, "embed_optimizer_options: %s has no use for %s", form->name, all[i].name);
@@ -55,7 +55,7 @@ embed_status embed__optimizer_options(embed_context *ctx, const embed_optimizer_
   EMBED__TRY(check_takes(ctx, o, f));
   o->flags |= roundings;
   if (o->state != EMBED_F32 && o->state != EMBED_BF16) return wrong(ctx, "state is neither EMBED_F32 nor EMBED_BF16");
-  if (!isfinite(o->lr) || o->lr < 0) return wrong(ctx, "lr must be finite and not negative");
+  if (!isfinite((float)o->lr) || o->lr < 0) return wrong(ctx, "lr must be finite and not negative");
   if (!isfinite(o->max_norm) || o->max_norm < 0) return wrong(ctx, "max_norm must be finite and not negative");
   if (((o->flags & EMBED_OPTIM_BETA1_ZERO) && o->beta1 != 0) || ((o->flags & EMBED_OPTIM_BETA2_ZERO) && o->beta2 != 0) ||
       ((o->flags & EMBED_OPTIM_EPSILON_ZERO) && o->epsilon != 0))

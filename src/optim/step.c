@@ -102,8 +102,8 @@ static void step_rows(void *arg, int64_t task, int32_t worker) {
 static embed_status check_options(embed_context *ctx, const embed_optimizer *o, const embed_step_options *s, double lr) {
   if (!(s->flags & EMBED_STEP_LR) && o->o.lr == 0)
     return embed__fail(ctx, EMBED_E_OPTION, -1, "no learning rate: neither the optimiser has one nor the step (EMBED_STEP_LR, for a rate of 0 too)");
-  if (!isfinite(s->lr) || s->lr < 0) return embed__fail(ctx, EMBED_E_OPTION, -1, "embed_step_options: lr must be finite and not negative");
-  if (!isfinite(s->grad_scale)) return embed__fail(ctx, EMBED_E_OPTION, -1, "embed_step_options: grad_scale must be finite");
+  if (!isfinite((float)s->lr) || s->lr < 0) return embed__fail(ctx, EMBED_E_OPTION, -1, "embed_step_options: lr must be finite and not negative");
+  if (!isfinite((float)s->grad_scale)) return embed__fail(ctx, EMBED_E_OPTION, -1, "embed_step_options: grad_scale must be finite");
   if (!isfinite(s->max_grad_norm) || s->max_grad_norm < 0)
     return embed__fail(ctx, EMBED_E_OPTION, -1, "embed_step_options: max_grad_norm must be finite and not negative");
   if (o->history && !((double)(float)(lr * o->o.weight_decay) < 1))

@@ -15,16 +15,19 @@
 
 /* Bits depend on none of these.
  *
- * TODO table */
+ * Measured: 2 threads of a Sapphire Rapids that reads 24 to 28 GB/s. 4 to 48 KiB fetched ahead are one speed within the noise, 6 the best by
+ * some 5 % where the table has 1.5 GB. Fresh rows of a sparse gradient, written past the caches and read by a SparseAdam step right
+ * after: with 12 MB of them both together take 6 to 15 % longer, with 24 MB no longer; by itself the scatter takes 24 to 29 % less.
+ * Grouping is one thread's: 9 to 11 ns an id, 5 % of 16,384 rows of 384. */
 enum {
-  AHEAD_BYTES = 16 << 10, /* of rows asked for ahead of the row in work */
+  AHEAD_BYTES = 6 << 10, /* of rows asked for ahead of the row in work */
   AHEAD_ROWS = 16,
   TASKS = 64,
   LEAST_TASK_BYTES = 128 << 10,
   MOST_TASK_BYTES = 1 << 20,
-  STREAM_BYTES = 16 << 20,
-  COLUMN_BLOCK = 64,  /* at least: a cache line of each of 4 rows in flight */
-  COLUMN_BLOCKS = 16, /* at most */
+  STREAM_BYTES = 16 << 20, /* fresh rows of more are written past the caches */
+  COLUMN_BLOCK = 64,       /* at least: a cache line of each of 4 rows in flight */
+  COLUMN_BLOCKS = 16,      /* at most */
 };
 
 typedef struct scatter_job {

@@ -165,12 +165,12 @@ static void the_first_of_equals_and_the_first_nan_get_a_maximums_gradient(void *
   (void)state;
   embed_context *ctx = context_new();
   const float w[] = {1, 5, 2, NAN, 4, 2, 1, 5, NAN}, d[] = {10, 20, 30};
-  const int64_t ids[] = {0, 1, 2, 0}, offsets[] = {0, 4};
+  const int64_t ids[] = {0, 1, 2}, offsets[] = {0, 3};
   embed_table *t = view_floats(ctx, w, 3, 3);
   embed_grad *g = NULL;
   OK(embed_grad_create(ctx, 3, &g));
   embed_bag_options o = {.size = sizeof o, .mode = EMBED_BAG_MAX};
-  OK(embed_bag_backward(ctx, g, t, ids, 4, offsets, 1, NULL, d, EMBED_F32, 0, NULL, &o));
+  OK(embed_bag_backward(ctx, g, t, ids, 3, offsets, 1, NULL, d, EMBED_F32, 0, NULL, &o));
   const float want[] = {0, 20, 0, 10, 0, 0, 0, 0, 30};
   assert_int_equal(embed_grad_rows(g), 3); /* a row without a maximum is there, with zeros */
   for (int i = 0; i < 9; ++i) assert_exactly(embed_grad_values(g)[i], want[i]);

@@ -209,7 +209,7 @@ static void every_shape_and_dtype_gives_a_plain_loops_bits_at_every_level_and_th
 /* Enough for many tasks; one row with half of the list, which several tasks share by columns; more than goes past caches. */
 static void long_lists_give_a_plain_loops_bits_for_every_thread_count(void **state) {
   (void)state;
-  enum { N = 9000, DIM = 520, VOCAB = 8800 };
+  enum { N = 9000, DIM = 528, VOCAB = 8800 }; /* rows of whole cache lines */
   embed_context *all[3] = {context_with(NULL, 1), context_with(NULL, 2), context_with(NULL, 7)};
   int32_t *ids = malloc(N * sizeof *ids);
   float *d = malloc((size_t)N * DIM * sizeof *d), *want = calloc((size_t)VOCAB * DIM, sizeof *want);
@@ -399,6 +399,8 @@ static void merging_adds_both_forms_with_a_scale(void **state) {
       embed_grad *from = from_dense ? dense_new(ctx, 3, 2, NULL, 4) : sparse_new(ctx, 2), *g = dense ? dense_new(ctx, 4, 2, NULL, 3) : sparse_new(ctx, 2);
       embed_merge_options half = {.size = sizeof half, .scale = 0.5}, nothing = {.size = sizeof nothing, .flags = EMBED_MERGE_SCALE_ZERO};
       OK(embed_grad_add(ctx, from, (const int32_t[]){2, 0, 2}, 3, d, 0)); /* 2: 6 8, 0: 3 4 */
+      for (int32_t r = 0; r < 4; ++r) OK(embed_grad_add(ctx, g, &r, 1, d, 0));
+      embed_grad_clear(g); /* what was there is not there any more */
       OK(embed_grad_add(ctx, g, (const int32_t[]){1, 2, 3}, 3, d, 0));
       OK(embed_grad_merge(ctx, g, from, &nothing));
       OK(embed_grad_merge(ctx, g, from, &half));

@@ -39,7 +39,10 @@ static void check_product(const embed__kernels *k, const matrices *p, bool by_co
     guarded g = guarded_new((size_t)room * 4 + 4, at_end);
     float *c = (float *)(void *)g.at + (at_end ? 1 : 0);
     for (int64_t i = 0; i < room; ++i) c[i] = (float)(i % 5);
-    embed__gemm product = {p->m, p->n, p->k, by_columns ? p->at : p->a, by_columns ? p->m : p->k, p->b, c, ldc, add};
+    embed__gemm product = {
+        .m = p->m, .n = p->n, .k = p->k, .a = by_columns ? p->at : p->a, .lda = by_columns ? p->m : p->k, .b = p->b, .c = c, .ldc = ldc, .add = add};
+    product.soon = p->b; /* fetched, never needed */
+    product.soon_bytes = 1000;
     (by_columns ? k->gemm.by_columns : k->gemm.by_rows)(&product);
     for (int64_t i = 0; i < room; ++i) {
       const int64_t row = i / ldc, column = i % ldc;
@@ -87,7 +90,7 @@ static void check_order(const embed__kernels *k) {
     for (int64_t c = 0; c < MOST_N; c += 7) {
       float strip[MOST_K * EMBED__STRIP] = {0};
       for (int64_t j = 0; j < MOST_K; ++j) strip[j * EMBED__STRIP] = p.b[c / EMBED__STRIP * EMBED__STRIP * MOST_K + j * EMBED__STRIP + c % EMBED__STRIP];
-      k->gemm.by_rows(&(embed__gemm){1, 1, MOST_K, p.a + i * MOST_K, MOST_K, strip, &one, 1, false});
+      k->gemm.by_rows(&(embed__gemm){.m = 1, .n = 1, .k = MOST_K, .a = p.a + i * MOST_K, .lda = MOST_K, .b = strip, .c = &one, .ldc = 1});
       assert_same_bits(&one, &whole[i * MOST_N + c], 4);
     }
   let_go(&p);
