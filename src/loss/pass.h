@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One chunk of counted hidden rows on its way through loss and gradients. Logits lie transposed, a row of the table to a row and a
- * hidden row to each of `lanes` columns: so all three products read what they need as it lies (kernels/gemm.h), and softmax goes
+ * hidden row to each of `lanes` columns: so the three products read logits and slopes as they lie (kernels/gemm.h), and softmax goes
  * down the columns (kernels/softmax.h). */
 #ifndef EMBED__PASS_H
 #define EMBED__PASS_H

@@ -107,9 +107,10 @@ void embed__row_close(const embed__updating *u, embed__trained_row *r, int64_t s
 }
 
 void embed__row_prefetch(const embed__updating *u, int64_t row) {
-  const char *w = (const char *)u->t->data + row * u->t->row_bytes, *state = (const char *)u->o->state + row * u->o->state_bytes;
+  const embed_optimizer *o = u->o;
+  const unsigned char *w = u->t->data + row * u->t->row_bytes;
   for (int64_t at = 0; at < u->t->packed_bytes; at += 64) __builtin_prefetch(w + at, 1, 3);
-  for (int64_t at = 0; at < u->o->state_bytes; at += 64) __builtin_prefetch(state + at, 1, 3);
+  for (int64_t at = 0; at < o->state_bytes; at += 64) __builtin_prefetch(o->state + row * o->state_bytes + at, 1, 3);
 }
 
 /* torch's renorm: rows longer than max_norm become that long. */
