@@ -80,6 +80,9 @@ static void sweeps_over_nothing_read_no_pointer(void **state) {
     OK(embed_head_create_subset(ctx, w.head, p, 0, &none));
     assert_int_equal(embed_head_vocab(none), 0);
     embed_head_release(none);
+    OK(embed_cross_entropy(ctx, w.head, p, EMBED_F32, 0, 0, p, p, p, NULL));
+    OK(embed_cross_entropy_backward(ctx, w.head, p, EMBED_F32, 0, 0, p, p, p, p, 0, NULL, 0, NULL));
+    OK(embed_cross_entropy_train(ctx, w.head, p, EMBED_F32, 0, 0, p, p, p, NULL, p, EMBED_F32, 0, NULL, NULL));
     OK(embed_norms(ctx, no_rows, p));
     OK(embed_nearest(ctx, w.table, p, 0, 0, 3, p, 5, p, p, p, NULL));
     OK(embed_nearest(ctx, w.table, w.vectors, WORLD_N, 0, 0, p, 0, p, p, count, NULL));

@@ -37,6 +37,8 @@ static inline void release_file(void *made) { embed_file_release(made); }
 static inline void release_writer(void *made) { embed_writer_release(made); }
 static inline void release_rules(void *made) { embed_rules_release(made); }
 static inline void release_result(void *made) { embed_result_release(made); }
+static inline void release_grad(void *made) { embed_grad_release(made); }
+static inline void release_optimizer(void *made) { embed_optimizer_release(made); }
 
 #define MAKES(o, type, call)       \
   do {                             \
@@ -46,12 +48,18 @@ static inline void release_result(void *made) { embed_result_release(made); }
     (o)->release = release_##type; \
     return status;                 \
   } while (0)
-#define release_embed_table  release_table
-#define release_embed_head   release_head
-#define release_embed_file   release_file
-#define release_embed_writer release_writer
-#define release_embed_rules  release_rules
-#define release_embed_result release_result
+#define release_embed_table     release_table
+#define release_embed_head      release_head
+#define release_embed_file      release_file
+#define release_embed_writer    release_writer
+#define release_embed_rules     release_rules
+#define release_embed_result    release_result
+#define release_embed_table     release_table
+#define release_embed_head      release_head
+#define release_embed_file      release_file
+#define release_embed_writer    release_writer
+#define release_embed_grad      release_grad
+#define release_embed_optimizer release_optimizer
 
 static inline embed_status use_table_create(embed_context *ctx, const world *w, const void *options, outcome *o) {
   (void)w;
@@ -319,6 +327,136 @@ static inline embed_status use_file_conventions(embed_context *ctx, const world 
   memcpy(o->out, &size, 4);
   return embed_file_conventions(ctx, w->file, (embed_conventions *)(void *)o->out);
 }
+/* Gradients that are added to lie in the outcome: a failed call must leave them alone. */
+static inline embed_grad *grad_in(const world *w, outcome *o) {
+  embed_grad *g = NULL;
+  OK(embed_grad_create_dense(w->ctx, WORLD_ROWS, WORLD_DIM, (float *)(void *)o->out, 0, &g));
+  return g;
+}
+static inline embed_status use_grad_create(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  (void)w, (void)options;
+  MAKES(o, embed_grad, embed_grad_create(ctx, WORLD_DIM, &handle));
+}
+static inline embed_status use_grad_create_dense(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  (void)w, (void)options;
+  MAKES(o, embed_grad, embed_grad_create_dense(ctx, WORLD_ROWS, WORLD_DIM, NULL, 0, &handle));
+}
+static inline embed_status use_grad_add(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  embed_grad *g = grad_in(w, o);
+  (void)options;
+  embed_status status = embed_grad_add(ctx, g, w->ids, WORLD_N, w->vectors, 0);
+  embed_grad_release(g);
+  return status;
+}
+static inline embed_status use_lookup_backward(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  embed_grad *g = grad_in(w, o);
+  embed_status status = embed_lookup_backward(ctx, g, WORLD_ROWS, w->ids64, WORLD_N, w->vectors, EMBED_F32, 0, options);
+  embed_grad_release(g);
+  return status;
+}
+static inline embed_status use_bag_backward(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  embed_grad *g = grad_in(w, o);
+  embed_status status = embed_bag_backward(ctx, g, w->table, w->ids64, WORLD_N, w->offsets, WORLD_N, w->vectors, w->vectors, EMBED_F32, 0,
+                                           (float *)(void *)(o->out + 2048), options);
+  embed_grad_release(g);
+  return status;
+}
+static inline embed_status use_grad_merge(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  embed_grad *g = grad_in(w, o), *from = NULL;
+  OK(embed_grad_create(w->ctx, WORLD_DIM, &from));
+  OK(embed_grad_add(w->ctx, from, w->ids, WORLD_N, w->vectors, 0));
+  embed_status status = embed_grad_merge(ctx, g, from, options);
+  embed_grad_release(from);
+  embed_grad_release(g);
+  return status;
+}
+static inline embed_status use_grad_clip(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  embed_grad *g = grad_in(w, o);
+  embed_status status = embed_grad_clip(ctx, g, (double *)(void *)(o->out + 2048), options);
+  embed_grad_release(g);
+  return status;
+}
+static inline embed_status share(embed_context *ctx, const world *w, embed_share *out, double *bands, const void *options) {
+  embed_grad *g = NULL;
+  OK(embed_grad_create(w->ctx, WORLD_DIM, &g));
+  OK(embed_grad_add(w->ctx, g, w->ids, WORLD_N, w->vectors, 0));
+  embed_status status = embed_grad_share(ctx, g, g, w->vectors, EMBED_F32, WORLD_N, 0, out, bands, options);
+  embed_grad_release(g);
+  return status;
+}
+static inline embed_status use_grad_share(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  uint32_t size = sizeof(embed_share);
+  if (options) memcpy(&size, options, 4);
+  memcpy(o->out, &size, 4);
+  return share(ctx, w, (embed_share *)(void *)o->out, NULL, NULL);
+}
+static inline embed_status use_grad_bands(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  embed_share whole = {.size = sizeof whole};
+  return share(ctx, w, &whole, (double *)(void *)o->out, options);
+}
+
+/* A fresh optimiser of a table that lies in the outcome, with a step behind it that is not in the table. */
+typedef struct training {
+  embed_table *t;
+  embed_optimizer *o;
+  embed_grad *g;
+} training;
+static inline training training_in(const world *w, outcome *o) {
+  training m = {0};
+  const embed_table_options bf16 = {.size = sizeof bf16, .dtype = EMBED_BF16};
+  const embed_optimizer_options deferred = {.size = sizeof deferred, .kind = EMBED_OPTIM_ADAMW_DEFERRED, .lr = 0.1, .weight_decay = 0.1};
+  const int32_t first[2] = {0, 3};
+  embed_table *elsewhere = NULL;
+  OK(embed_table_borrow(w->ctx, o->out, WORLD_ROWS, WORLD_DIM, &bf16, NULL, NULL, &m.t));
+  OK(embed_table_create(w->ctx, WORLD_ROWS, WORLD_DIM, &bf16, &elsewhere));
+  OK(embed_optimizer_create(w->ctx, m.t, &deferred, &m.o));
+  OK(embed_grad_create(w->ctx, WORLD_DIM, &m.g));
+  OK(embed_grad_add(w->ctx, m.g, first, 2, w->vectors, 0));
+  OK(embed_optimizer_step(w->ctx, m.o, elsewhere, m.g, NULL));
+  embed_grad_clear(m.g);
+  OK(embed_grad_add(w->ctx, m.g, w->ids, WORLD_N, w->vectors, 0));
+  embed_table_release(elsewhere);
+  return m;
+}
+static inline embed_status trained(training *m, embed_status status) {
+  embed_grad_release(m->g);
+  embed_optimizer_release(m->o);
+  embed_table_release(m->t);
+  return status;
+}
+static inline embed_status use_optimizer_create(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  MAKES(o, embed_optimizer, embed_optimizer_create(ctx, w->table, options, &handle));
+}
+static inline embed_status use_optimizer_step(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  training m = training_in(w, o);
+  return trained(&m, embed_optimizer_step(ctx, m.o, m.t, m.g, options));
+}
+static inline embed_status use_optimizer_touch(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  training m = training_in(w, o);
+  (void)options;
+  return trained(&m, embed_optimizer_touch(ctx, m.o, m.t, w->ids64, WORLD_N));
+}
+static inline embed_status use_optimizer_freeze(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  training m = training_in(w, o);
+  (void)options;
+  return trained(&m, embed_optimizer_freeze(ctx, m.o, m.t, 1, 2, NULL, 1));
+}
+static inline embed_status use_cross_entropy(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  return embed_cross_entropy(ctx, w->head, w->vectors, EMBED_F32, WORLD_N, 0, w->ids, (float *)(void *)o->out, (float *)(void *)(o->out + 1024), options);
+}
+static inline embed_status use_cross_entropy_backward(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  return embed_cross_entropy_backward(ctx, w->head, w->vectors, EMBED_F32, WORLD_N, 0, w->ids, w->vectors, w->vectors, (float *)(void *)o->out, 0,
+                                      (float *)(void *)(o->out + 1024), 0, options);
+}
+static inline embed_status use_cross_entropy_train(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  embed_grad *g = NULL;
+  OK(embed_grad_create(w->ctx, WORLD_DIM, &g));
+  embed_status status = embed_cross_entropy_train(ctx, w->head, w->vectors, EMBED_BF16, WORLD_N, 0, w->ids, NULL, (float *)(void *)o->out,
+                                                  (int64_t *)(void *)(o->out + 512), o->out + 1024, EMBED_BF16, 0, g, options);
+  assert_int_equal(embed_grad_rows(g), status == EMBED_OK ? WORLD_ROWS : 0);
+  embed_grad_release(g);
+  return status;
+}
 
 typedef struct call {
   const char *name;
@@ -364,6 +502,9 @@ static const call calls[] = {
     {"verify", use_verify, sizeof(embed_sweep_options), 0},
     {"whole_sweep", use_whole_sweep, 0, 0},
     {"whole_sweep_logits", use_whole_sweep_logits, 0, 0},
+    {"cross_entropy", use_cross_entropy, sizeof(embed_loss_options), 0},
+    {"cross_entropy_backward", use_cross_entropy_backward, sizeof(embed_loss_options), 0},
+    {"cross_entropy_train", use_cross_entropy_train, sizeof(embed_loss_options), 0},
     {"norms", use_norms, 0, 0},
     {"nearest", use_nearest, sizeof(embed_nearest_options), 0},
     {"analogy", use_analogy, sizeof(embed_nearest_options), 0},
@@ -377,6 +518,19 @@ static const call calls[] = {
     {"writer_table", use_writer_table, sizeof(embed_table_options), 0},
     {"writer_head", use_writer_head, 0, 0},
     {"writer_commit", use_writer_commit, 0, 0},
+    {"grad_create", use_grad_create, 0, 0},
+    {"grad_create_dense", use_grad_create_dense, 0, 0},
+    {"grad_add", use_grad_add, 0, 0},
+    {"lookup_backward", use_lookup_backward, sizeof(embed_lookup_options), 0},
+    {"bag_backward", use_bag_backward, sizeof(embed_bag_options), 0},
+    {"grad_merge", use_grad_merge, sizeof(embed_merge_options), 0},
+    {"grad_clip", use_grad_clip, sizeof(embed_clip_options), 0},
+    {"grad_share", use_grad_share, 0, sizeof(embed_share)},
+    {"grad_bands", use_grad_bands, sizeof(embed_share_options), 0},
+    {"optimizer_create", use_optimizer_create, sizeof(embed_optimizer_options), 0},
+    {"optimizer_step", use_optimizer_step, sizeof(embed_step_options), 0},
+    {"optimizer_touch", use_optimizer_touch, 0, 0},
+    {"optimizer_freeze", use_optimizer_freeze, 0, 0},
     {"file_tensor", use_file_tensor, 0, sizeof(embed_tensor_info)},
     {"file_conventions", use_file_conventions, 0, sizeof(embed_conventions)},
 };

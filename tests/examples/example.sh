@@ -82,5 +82,10 @@ queen 27.5883"
     if ./story "$data/stories260K.bin" cut 2>err; then exit 1; fi
     grep -q '^cut: no tokenizer' err
     ;;
+  train)
+    compile "$here/train.c" "$@" -o train
+    said=$(./train)
+    says "loss falls from 7 to below 2"
+    ;;
   *) echo "no such example: $name" && exit 2 ;;
 esac
