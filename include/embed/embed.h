@@ -8,6 +8,8 @@
 #include <embed/head.h>
 #include <embed/io.h>
 #include <embed/lookup.h>
+#include <embed/loss.h>
+#include <embed/optim.h>
 #include <embed/table.h>
 #include <embed/types.h>
 

@@ -10,7 +10,7 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/options.h"
-#include "gather/ids.h"
+#include "table/ids.h"
 #include "gather/rows.h"
 #include "gather/side.h"
 #include "thread/run.h"
@@ -193,28 +193,10 @@ static void pool_bags(void *arg, int64_t task, int32_t worker) {
   embed__sink_end_task(&job->out);
 }
 
-static embed_status refuse_offset(embed_context *ctx, int64_t at, const char *what, int64_t offset, int64_t other) {
-  return embed__fail(ctx, EMBED_E_ARGUMENT, at, "offset %" PRId64 " at position %" PRId64 " %s %" PRId64, offset, at, what, other);
-}
-
-static embed_status check_offsets(embed_context *ctx, const bag_job *job) {
-  int64_t n = job->ids.n, before = 0;
-  if (job->bags == 0) return n == 0 ? EMBED_OK : embed__fail(ctx, EMBED_E_ARGUMENT, -1, "%" PRId64 " ids are given for 0 bags", n);
-  EMBED__NOT_NULL(ctx, job->offsets);
-  if (job->offsets[0] != 0) return refuse_offset(ctx, 0, "is not", job->offsets[0], 0);
-  for (int64_t b = 0; b <= job->bags; ++b) {
-    int64_t offset = job->offsets[b];
-    if (offset < before) return refuse_offset(ctx, b, "is below the one before it,", offset, before);
-    if (offset > n) return refuse_offset(ctx, b, "is past the number of ids,", offset, n);
-    before = offset;
-  }
-  return before == n ? EMBED_OK : refuse_offset(ctx, job->bags, "is the last and not the number of ids,", before, n);
-}
-
 static embed_status run(embed_context *ctx, bag_job *job) {
   const embed_table *t = job->t;
   int64_t replaced;
-  EMBED__TRY(check_offsets(ctx, job));
+  EMBED__TRY(embed__check_offsets(ctx, job->offsets, job->bags, job->ids.n));
   EMBED__TRY(embed__check_ids(ctx, &job->ids, &job->policy, &replaced));
   if (job->bags == 0) return EMBED_OK;
   job->in_place = embed__floats_in_place(t);
@@ -245,7 +227,7 @@ static embed_status bag(embed_context *ctx, bag_job *job, void *out, embed_dtype
   EMBED__TRY(embed__options(ctx, "embed_bag_options", opts, EMBED_LOOKUP_ADD | EMBED_LOOKUP_PADDING, &o, sizeof o));
   if (o.mode < EMBED_BAG_SUM || o.mode > EMBED_BAG_MIN) return embed__fail(ctx, EMBED_E_OPTION, -1, "%d is no embed_bag_mode", o.mode);
   job->mode = o.mode;
-  EMBED__TRY(embed__check_policy(ctx, t, o.flags & EMBED_LOOKUP_PADDING, o.oov, o.unk_id, o.padding_id, &job->policy));
+  EMBED__TRY(embed__check_policy(ctx, t->vocab, o.flags & EMBED_LOOKUP_PADDING, o.oov, o.unk_id, o.padding_id, &job->policy));
   if (job->ids.n < 0) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "n is %" PRId64 " ids", job->ids.n);
   if (job->bags < 0) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "bags is %" PRId64, job->bags);
   if (job->ids.n == 0) job->weights = NULL; /* an empty list, whatever its pointer */

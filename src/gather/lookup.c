@@ -6,9 +6,8 @@
 
 #include "core/checked.h"
 #include "core/error.h"
-#include "core/half.h"
 #include "core/options.h"
-#include "gather/ids.h"
+#include "table/ids.h"
 #include "gather/rows.h"
 #include "gather/side.h"
 #include "thread/run.h"
@@ -104,24 +103,6 @@ static embed_status run(embed_context *ctx, lookup_job *job) {
   return EMBED_OK;
 }
 
-static embed_status refuse(embed_context *ctx, const char *what) { return embed__fail(ctx, EMBED_E_OPTION, -1, "embed_lookup_options: %s", what); }
-
-/* A 16-bit model holds its scale in its own type: sqrt(3072) is 55.5 in bf16. */
-static embed_status take_scale(embed_context *ctx, const embed_lookup_options *o, lookup_job *job) {
-  if (!isfinite(o->scale)) return refuse(ctx, "scale must be finite");
-  if (!(o->max_norm >= 0)) return refuse(ctx, "max_norm must not be negative or NaN");
-  job->scale = o->scale != 0 ? o->scale : 1.0f;
-  job->max_norm = o->max_norm;
-  job->scale_round = o->scale_round;
-  switch (o->scale_round) {
-    case EMBED_F32: break;
-    case EMBED_F16: job->scale = embed__f32_of_f16(embed__f16_of_f32(job->scale)); break;
-    case EMBED_BF16: job->scale = embed__f32_of_bf16(embed__bf16_of_f32(job->scale)); break;
-    default: return refuse(ctx, "scale_round must be F32, F16 or BF16");
-  }
-  return isfinite(job->scale) ? EMBED_OK : refuse(ctx, "scale is past the range of scale_round");
-}
-
 static embed_status lookup(embed_context *ctx, const embed_table *t, embed__ids ids, void *out, embed_dtype out_dtype, int64_t ld_out,
                            const embed_lookup_options *opts) {
   embed_lookup_options o;
@@ -130,8 +111,10 @@ static embed_status lookup(embed_context *ctx, const embed_table *t, embed__ids 
   EMBED__BEGIN(ctx);
   EMBED__NOT_NULL(ctx, t);
   EMBED__TRY(embed__options(ctx, "embed_lookup_options", opts, EMBED_LOOKUP_ADD | EMBED_LOOKUP_PADDING, &o, sizeof o));
-  EMBED__TRY(take_scale(ctx, &o, &job));
-  EMBED__TRY(embed__check_policy(ctx, t, o.flags & EMBED_LOOKUP_PADDING, o.oov, o.unk_id, o.padding_id, &job.policy));
+  EMBED__TRY(embed__check_scale(ctx, &o, &job.scale));
+  job.max_norm = o.max_norm;
+  job.scale_round = o.scale_round;
+  EMBED__TRY(embed__check_policy(ctx, t->vocab, o.flags & EMBED_LOOKUP_PADDING, o.oov, o.unk_id, o.padding_id, &job.policy));
   EMBED__TRY(embed__sink_open(ctx, "out", out, out_dtype, ids.n, t->dim, ld_out, o.flags & EMBED_LOOKUP_ADD, &job.out));
   return embed__end(ctx, run(ctx, &job));
 }

@@ -3,7 +3,7 @@
 #ifndef EMBED__GATHER_SIDE_H
 #define EMBED__GATHER_SIDE_H
 
-#include "gather/ids.h"
+#include "table/ids.h"
 #include "gather/rows.h"
 
 typedef struct embed__side {

@@ -30,7 +30,9 @@ void embed__logsumexp_merge(void *a, const void *b) {
   x->sum = from_x + from_y;
 }
 
-float embed__logsumexp_value(const embed__logsumexp *s) {
+double embed__logsumexp_exact(const embed__logsumexp *s) {
   if (isnan(s->sum)) return NAN;
-  return isinf(s->max) ? s->max : (float)((double)s->max + log(s->sum));
+  return isinf(s->max) ? (double)s->max : (double)s->max + log(s->sum);
 }
+
+float embed__logsumexp_value(const embed__logsumexp *s) { return (float)embed__logsumexp_exact(s); }

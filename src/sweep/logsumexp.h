@@ -13,6 +13,7 @@ typedef struct embed__logsumexp {
 
 embed__logsumexp embed__logsumexp_of(const embed__kernels *k, const float *z, int64_t n);
 void embed__logsumexp_merge(void *a, const void *b); /* a takes b in */
+double embed__logsumexp_exact(const embed__logsumexp *s);
 float embed__logsumexp_value(const embed__logsumexp *s);
 
 #endif

@@ -54,19 +54,36 @@ static void make_panel(const embed__chunk *c, int64_t row, int64_t count, float 
   c->kernels->panel.pack[s->form](rows, row_bytes, count, t->dim, t->group, panel, false);
 }
 
-static void on_panels(const embed__chunk *c, const embed__tile *tile, int32_t worker, float *side) {
+/* Panels of `count` rows from `row` on: the head's own, or made here. */
+static const unsigned char *panels_of(const embed__chunk *c, int64_t row, int64_t count, int32_t worker) {
   const embed__sweep *s = c->s;
+  if (s->way == EMBED__PREPARED) return embed__panels(s->prepared) + row / EMBED__PANEL_ROWS * s->panel_bytes;
   unsigned char *made = s->made + worker * s->panels * s->panel_bytes;
   float *decoded = s->decoded ? s->decoded + worker * s->decoded_floats : NULL;
+  for (int64_t r = 0; r < count; r += EMBED__PANEL_ROWS)
+    make_panel(c, row + r, embed__min(EMBED__PANEL_ROWS, count - r), decoded, made + r / EMBED__PANEL_ROWS * s->panel_bytes);
+  return made;
+}
+
+static void on_panels(const embed__chunk *c, const embed__tile *tile, int32_t worker, float *side) {
+  const embed__sweep *s = c->s;
   for (int64_t done = 0; done < tile->columns; done += s->panels * EMBED__PANEL_ROWS) {
     int64_t count = embed__min(s->panels * EMBED__PANEL_ROWS, tile->columns - done);
-    const unsigned char *panels = made;
-    if (s->way == EMBED__PREPARED)
-      panels = embed__panels(s->prepared) + (tile->column + done) / EMBED__PANEL_ROWS * s->panel_bytes;
-    else
-      for (int64_t r = 0; r < count; r += EMBED__PANEL_ROWS)
-        make_panel(c, tile->column + done + r, embed__min(EMBED__PANEL_ROWS, count - r), decoded, made + r / EMBED__PANEL_ROWS * s->panel_bytes);
-    multiply_parts(c, panels, s->panel_bytes, count, tile, done, side);
+    multiply_parts(c, panels_of(c, tile->column + done, count, worker), s->panel_bytes, count, tile, done, side);
+  }
+}
+
+/* All panels of the block at once, then a tile for each part of the hidden rows: for reducers, whose tiles are whole blocks and stay in
+ * cache. */
+static void parts_on_panels(const embed__chunk *c, const embed__tile *all, int32_t worker) {
+  const embed__sweep *s = c->s;
+  const unsigned char *panels = panels_of(c, all->column, all->columns, worker);
+  for (int64_t row = 0; row < all->rows; row += s->part) {
+    embed__tile tile = *all;
+    tile.first += row;
+    tile.rows = embed__min(s->part, all->rows - row);
+    multiply_parts(c, panels, s->panel_bytes, tile.columns, &tile, 0, NULL);
+    s->take(s->reducer, &tile);
   }
 }
 
@@ -87,6 +104,10 @@ static void own_task(void *arg, int64_t task, int32_t worker) {
   } else {
     tile.z = scratch;
     tile.ldz = EMBED__TILE_LD;
+  }
+  if (!out && s->task > s->part) {
+    parts_on_panels(c, &tile, worker);
+    return;
   }
   if (s->way == EMBED__PACKED || s->way == EMBED__PREPARED) {
     on_panels(c, &tile, worker, side);

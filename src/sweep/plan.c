@@ -15,6 +15,7 @@ enum {
   PACK_F32_ROWS = 32,     /* of f32, and */
   PACK_16_BIT_ROWS = 24,  /* of 16-bit floats, whose tiles widen rows for every 4 hidden rows anew */
   PACK_BYTES = 512 << 10, /* of panels at once, per worker: they meet all hidden rows from L2 */
+  BLOCK_BYTES = 8 << 20,  /* of a block's panels, per worker */
   OWN_CHUNK = 128,        /* hidden rows per pass: products that are reduced at once stay in L2 */
   OUT_CHUNK = 512,        /* and where they are all kept */
   TILE_ROWS = 64,         /* of them per task, on rows as stored and of quantised panels, whose hidden rows are larger, */
@@ -138,18 +139,20 @@ static void cut(const embed_context *ctx, embed__sweep *s) {
     s->chunk = embed__min(s->n, BLAS_CHUNK); /* fixed: another chunk could give other bits */
     return;
   }
-  bool floats = s->way != EMBED__IN_PLACE && s->form <= EMBED__PANEL_BF16;
-  int64_t row_bytes = s->state_bytes + (s->out ? 0 : EMBED__TILE_LD * (int64_t)sizeof(float));
+  bool floats = s->way != EMBED__IN_PLACE && s->form <= EMBED__PANEL_BF16, few = blocks <= FEW_BLOCKS;
+  const int64_t block_panels = EMBED__BLOCK / EMBED__PANEL_ROWS;
+  /* Panels are read, or made, once for a whole chunk; a reducer needs all of a block for that, which costs less than making them anew. */
+  bool block = s->way == EMBED__PACKED && s->n > PANEL_ROWS && block_panels * s->panel_bytes <= BLOCK_BYTES;
+  bool once = floats && !few && (s->out || block);
+  int64_t row_bytes = s->state_bytes + (s->out || once ? 0 : EMBED__TILE_LD * (int64_t)sizeof(float));
   int64_t bounded = STATE_BYTES / embed__max(1, row_bytes) / s->slots;
-  s->chunk = embed__max(1, embed__min(s->n, embed__min(s->out ? OUT_CHUNK : OWN_CHUNK, bounded)));
-  s->part = embed__min(s->chunk, blocks <= FEW_BLOCKS ? FEW_ROWS : floats ? PANEL_ROWS : TILE_ROWS);
-  if (floats && blocks > FEW_BLOCKS)
-    s->task = s->chunk; /* panels are read, or made, once for all of it */
-  else
-    s->task = s->part;
-  s->panels = EMBED__BLOCK / EMBED__PANEL_ROWS;
-  if (s->way == EMBED__PACKED || s->task > s->part) s->panels = embed__max(2, embed__min(s->panels, PACK_BYTES / s->panel_bytes / 4 * 4));
-  s->tile_rows = s->out ? (s->n > APART_ROWS ? s->part : 0) : s->task;
+  s->chunk = embed__max(1, embed__min(s->n, embed__min(s->out || once ? OUT_CHUNK : OWN_CHUNK, bounded)));
+  s->part = embed__min(s->chunk, few ? FEW_ROWS : floats ? PANEL_ROWS : TILE_ROWS);
+  s->task = once ? s->chunk : s->part;
+  s->panels = block_panels;
+  bool by_bytes = s->out ? s->way == EMBED__PACKED || s->task > s->part : s->way == EMBED__PACKED && !once;
+  if (by_bytes) s->panels = embed__max(2, embed__min(s->panels, PACK_BYTES / s->panel_bytes / 4 * 4));
+  s->tile_rows = s->out && s->n <= APART_ROWS ? 0 : s->part;
   s->streaming = s->out && s->tile_rows && s->n > STREAM_BYTES / (int64_t)sizeof(float) / embed__max(1, t->vocab);
 }
 

@@ -23,7 +23,7 @@ static int planted(const embed_table *t, void *p) {
   return (int)embed_table_rows(t); /* core does not define it */
 }
 PLANTED
-echo '#include "gather/ids.h"' >"$tree/src/sweep/planted.h"
+echo '#include "gather/rows.h"' >"$tree/src/sweep/planted.h"
 echo '#include "kernels/row.h"' >"$tree/tests/api/planted.c"
 mkdir "$tree/src/newroom"
 echo 'int newroom;' >"$tree/src/newroom/planted.c"

@@ -12,6 +12,8 @@ typedef struct world {
   embed_context *ctx;
   embed_table *table;
   embed_head *head, *prepared;
+  embed_rules *rules;
+  embed_result *result;
   embed_file *file;
   char path[4096];
   int32_t ids[WORLD_N];
@@ -33,6 +35,10 @@ static inline void release_table(void *made) { embed_table_release(made); }
 static inline void release_head(void *made) { embed_head_release(made); }
 static inline void release_file(void *made) { embed_file_release(made); }
 static inline void release_writer(void *made) { embed_writer_release(made); }
+static inline void release_rules(void *made) { embed_rules_release(made); }
+static inline void release_result(void *made) { embed_result_release(made); }
+static inline void release_grad(void *made) { embed_grad_release(made); }
+static inline void release_optimizer(void *made) { embed_optimizer_release(made); }
 
 #define MAKES(o, type, call)       \
   do {                             \
@@ -42,10 +48,18 @@ static inline void release_writer(void *made) { embed_writer_release(made); }
     (o)->release = release_##type; \
     return status;                 \
   } while (0)
-#define release_embed_table  release_table
-#define release_embed_head   release_head
-#define release_embed_file   release_file
-#define release_embed_writer release_writer
+#define release_embed_table     release_table
+#define release_embed_head      release_head
+#define release_embed_file      release_file
+#define release_embed_writer    release_writer
+#define release_embed_rules     release_rules
+#define release_embed_result    release_result
+#define release_embed_table     release_table
+#define release_embed_head      release_head
+#define release_embed_file      release_file
+#define release_embed_writer    release_writer
+#define release_embed_grad      release_grad
+#define release_embed_optimizer release_optimizer
 
 static inline embed_status use_table_create(embed_context *ctx, const world *w, const void *options, outcome *o) {
   (void)w;
@@ -116,6 +130,11 @@ static inline embed_status use_prepared_head(embed_context *ctx, const world *w,
   (void)options;
   MAKES(o, embed_head, embed_head_create(ctx, w->table, w->vectors, &prepare, &handle));
 }
+static inline embed_status use_sketched_head(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  const embed_head_options sketch = {.size = sizeof sketch, .flags = EMBED_HEAD_SKETCH};
+  (void)options;
+  MAKES(o, embed_head, embed_head_create(ctx, w->table, w->vectors, &sketch, &handle));
+}
 static inline embed_status use_head_refresh(embed_context *ctx, const world *w, const void *options, outcome *o) {
   (void)options, (void)o;
   return embed_head_refresh(ctx, w->prepared);
@@ -135,6 +154,83 @@ static inline embed_status use_logits_at(embed_context *ctx, const world *w, con
 static inline embed_status use_topk(embed_context *ctx, const world *w, const void *options, outcome *o) {
   return embed_topk(ctx, w->head, w->vectors, EMBED_F32, WORLD_N, 0, 2, (int32_t *)(void *)o->out, (float *)(void *)(o->out + 1024),
                     (float *)(void *)(o->out + 2048), (int32_t *)(void *)(o->out + 3072), options);
+}
+static inline embed_status use_head_create_subset(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  (void)options;
+  MAKES(o, embed_head, embed_head_create_subset(ctx, w->prepared, w->ids, WORLD_N, &handle));
+}
+static inline embed_status use_rules_create(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  (void)w, (void)options;
+  MAKES(o, embed_rules, embed_rules_create(ctx, WORLD_ROWS, &handle));
+}
+static inline embed_status use_all_rules(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  const uint32_t bits = 0x3f;
+  embed_rules *rules = NULL;
+  (void)options;
+  embed_status status = embed_rules_create(ctx, WORLD_ROWS, &rules);
+  if (status == EMBED_OK) status = embed_rules_ban(ctx, rules, w->ids, 1);
+  if (status == EMBED_OK) status = embed_rules_bias(ctx, rules, w->ids, w->vectors, WORLD_N);
+  if (status == EMBED_OK) status = embed_rules_allow(ctx, rules, &bits, 1);
+  if (status == EMBED_OK) status = embed_rules_push(ctx, rules, w->ids, WORLD_N);
+  if (status == EMBED_OK) status = embed_rules_pop(ctx, rules, 1);
+  if (status != EMBED_OK) {
+    embed_rules_release(rules);
+    rules = NULL;
+  }
+  o->made = rules;
+  o->release = release_rules;
+  return status;
+}
+static inline embed_status use_result_create(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  (void)w, (void)options;
+  MAKES(o, embed_result, embed_result_create(ctx, &handle));
+}
+static inline embed_status take_answers(const world *w, embed_status status, outcome *o) {
+  for (int i = 0; i < 10 && status == EMBED_OK; ++i) {
+    int64_t rows, cols;
+    const void *answer = embed_result_f32(w->result, 1u << i, &rows, &cols);
+    if (!answer) answer = embed_result_i32(w->result, 1u << i, &rows, &cols);
+    if (answer && rows * cols > 0) memcpy(o->out + 256 * i, answer, (size_t)(rows * cols) * 4);
+  }
+  return status;
+}
+static inline embed_status use_sweep(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  const embed_sample_params params = {.size = sizeof params, .temperature = 1, .top_p = .9, .frequency = .5};
+  const embed_rules *rules[WORLD_N] = {w->rules, NULL, w->rules};
+  return take_answers(w, embed_sweep(ctx, w->head, w->vectors, EMBED_F32, 0, NULL, WORLD_N, w->ids, rules, &params, 1, options, w->result), o);
+}
+static inline embed_status use_sweep_logits(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  const embed_rules *rules[WORLD_N] = {NULL, w->rules, NULL};
+  return take_answers(w, embed_sweep_logits(ctx, w->vectors, WORLD_ROWS, 0, NULL, WORLD_N, w->ids, rules, NULL, 0, options, w->result), o);
+}
+static inline embed_status use_sample(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  const embed_sample_params params[WORLD_N] = {
+      {.size = sizeof *params}, {.size = sizeof *params, .temperature = 1}, {.size = sizeof *params, .temperature = 1, .top_p = .9}};
+  const embed_rules *rules[WORLD_N] = {NULL, w->rules, NULL};
+  return embed_sample(ctx, w->head, w->vectors, EMBED_F32, WORLD_N, 0, rules, params, WORLD_N, (int32_t *)(void *)o->out, (float *)(void *)(o->out + 1024),
+                      options);
+}
+/* Parameters are a struct of their own size as well: all zero is none. */
+static inline embed_status use_sample_params(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  return embed_sample(ctx, w->head, w->vectors, EMBED_F32, WORLD_N, 0, NULL, options, options != NULL, (int32_t *)(void *)o->out,
+                      (float *)(void *)(o->out + 1024), NULL);
+}
+static inline embed_status use_verify(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  const embed_sample_params params = {.size = sizeof params, .temperature = 1, .top_p = .9, .frequency = .5};
+  const int64_t offsets[2] = {0, WORLD_N};
+  const embed_rules *rules[1] = {w->rules};
+  return embed_verify(ctx, w->head, w->vectors, EMBED_F32, 0, offsets, 1, w->ids, NULL, 0, rules, &params, 1, (int32_t *)(void *)o->out,
+                      (int32_t *)(void *)(o->out + 1024), options);
+}
+/* All that can be asked. */
+static const embed_sweep_options ask_all = {.size = sizeof ask_all, .ask = 1023, .k = 2};
+static inline embed_status use_whole_sweep(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  (void)options;
+  return use_sweep(ctx, w, &ask_all, o);
+}
+static inline embed_status use_whole_sweep_logits(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  (void)options;
+  return use_sweep_logits(ctx, w, &ask_all, o);
 }
 static inline embed_status use_norms(embed_context *ctx, const world *w, const void *options, outcome *o) {
   (void)options;
@@ -231,6 +327,136 @@ static inline embed_status use_file_conventions(embed_context *ctx, const world 
   memcpy(o->out, &size, 4);
   return embed_file_conventions(ctx, w->file, (embed_conventions *)(void *)o->out);
 }
+/* Gradients that are added to lie in the outcome: a failed call must leave them alone. */
+static inline embed_grad *grad_in(const world *w, outcome *o) {
+  embed_grad *g = NULL;
+  OK(embed_grad_create_dense(w->ctx, WORLD_ROWS, WORLD_DIM, (float *)(void *)o->out, 0, &g));
+  return g;
+}
+static inline embed_status use_grad_create(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  (void)w, (void)options;
+  MAKES(o, embed_grad, embed_grad_create(ctx, WORLD_DIM, &handle));
+}
+static inline embed_status use_grad_create_dense(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  (void)w, (void)options;
+  MAKES(o, embed_grad, embed_grad_create_dense(ctx, WORLD_ROWS, WORLD_DIM, NULL, 0, &handle));
+}
+static inline embed_status use_grad_add(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  embed_grad *g = grad_in(w, o);
+  (void)options;
+  embed_status status = embed_grad_add(ctx, g, w->ids, WORLD_N, w->vectors, 0);
+  embed_grad_release(g);
+  return status;
+}
+static inline embed_status use_lookup_backward(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  embed_grad *g = grad_in(w, o);
+  embed_status status = embed_lookup_backward(ctx, g, WORLD_ROWS, w->ids64, WORLD_N, w->vectors, EMBED_F32, 0, options);
+  embed_grad_release(g);
+  return status;
+}
+static inline embed_status use_bag_backward(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  embed_grad *g = grad_in(w, o);
+  embed_status status = embed_bag_backward(ctx, g, w->table, w->ids64, WORLD_N, w->offsets, WORLD_N, w->vectors, w->vectors, EMBED_F32, 0,
+                                           (float *)(void *)(o->out + 2048), options);
+  embed_grad_release(g);
+  return status;
+}
+static inline embed_status use_grad_merge(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  embed_grad *g = grad_in(w, o), *from = NULL;
+  OK(embed_grad_create(w->ctx, WORLD_DIM, &from));
+  OK(embed_grad_add(w->ctx, from, w->ids, WORLD_N, w->vectors, 0));
+  embed_status status = embed_grad_merge(ctx, g, from, options);
+  embed_grad_release(from);
+  embed_grad_release(g);
+  return status;
+}
+static inline embed_status use_grad_clip(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  embed_grad *g = grad_in(w, o);
+  embed_status status = embed_grad_clip(ctx, g, (double *)(void *)(o->out + 2048), options);
+  embed_grad_release(g);
+  return status;
+}
+static inline embed_status share(embed_context *ctx, const world *w, embed_share *out, double *bands, const void *options) {
+  embed_grad *g = NULL;
+  OK(embed_grad_create(w->ctx, WORLD_DIM, &g));
+  OK(embed_grad_add(w->ctx, g, w->ids, WORLD_N, w->vectors, 0));
+  embed_status status = embed_grad_share(ctx, g, g, w->vectors, EMBED_F32, WORLD_N, 0, out, bands, options);
+  embed_grad_release(g);
+  return status;
+}
+static inline embed_status use_grad_share(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  uint32_t size = sizeof(embed_share);
+  if (options) memcpy(&size, options, 4);
+  memcpy(o->out, &size, 4);
+  return share(ctx, w, (embed_share *)(void *)o->out, NULL, NULL);
+}
+static inline embed_status use_grad_bands(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  embed_share whole = {.size = sizeof whole};
+  return share(ctx, w, &whole, (double *)(void *)o->out, options);
+}
+
+/* A fresh optimiser of a table that lies in the outcome, with a step behind it that is not in the table. */
+typedef struct training {
+  embed_table *t;
+  embed_optimizer *o;
+  embed_grad *g;
+} training;
+static inline training training_in(const world *w, outcome *o) {
+  training m = {0};
+  const embed_table_options bf16 = {.size = sizeof bf16, .dtype = EMBED_BF16};
+  const embed_optimizer_options deferred = {.size = sizeof deferred, .kind = EMBED_OPTIM_ADAMW_DEFERRED, .lr = 0.1, .weight_decay = 0.1};
+  const int32_t first[2] = {0, 3};
+  embed_table *elsewhere = NULL;
+  OK(embed_table_borrow(w->ctx, o->out, WORLD_ROWS, WORLD_DIM, &bf16, NULL, NULL, &m.t));
+  OK(embed_table_create(w->ctx, WORLD_ROWS, WORLD_DIM, &bf16, &elsewhere));
+  OK(embed_optimizer_create(w->ctx, m.t, &deferred, &m.o));
+  OK(embed_grad_create(w->ctx, WORLD_DIM, &m.g));
+  OK(embed_grad_add(w->ctx, m.g, first, 2, w->vectors, 0));
+  OK(embed_optimizer_step(w->ctx, m.o, elsewhere, m.g, NULL));
+  embed_grad_clear(m.g);
+  OK(embed_grad_add(w->ctx, m.g, w->ids, WORLD_N, w->vectors, 0));
+  embed_table_release(elsewhere);
+  return m;
+}
+static inline embed_status trained(training *m, embed_status status) {
+  embed_grad_release(m->g);
+  embed_optimizer_release(m->o);
+  embed_table_release(m->t);
+  return status;
+}
+static inline embed_status use_optimizer_create(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  MAKES(o, embed_optimizer, embed_optimizer_create(ctx, w->table, options, &handle));
+}
+static inline embed_status use_optimizer_step(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  training m = training_in(w, o);
+  return trained(&m, embed_optimizer_step(ctx, m.o, m.t, m.g, options));
+}
+static inline embed_status use_optimizer_touch(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  training m = training_in(w, o);
+  (void)options;
+  return trained(&m, embed_optimizer_touch(ctx, m.o, m.t, w->ids64, WORLD_N));
+}
+static inline embed_status use_optimizer_freeze(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  training m = training_in(w, o);
+  (void)options;
+  return trained(&m, embed_optimizer_freeze(ctx, m.o, m.t, 1, 2, NULL, 1));
+}
+static inline embed_status use_cross_entropy(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  return embed_cross_entropy(ctx, w->head, w->vectors, EMBED_F32, WORLD_N, 0, w->ids, (float *)(void *)o->out, (float *)(void *)(o->out + 1024), options);
+}
+static inline embed_status use_cross_entropy_backward(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  return embed_cross_entropy_backward(ctx, w->head, w->vectors, EMBED_F32, WORLD_N, 0, w->ids, w->vectors, w->vectors, (float *)(void *)o->out, 0,
+                                      (float *)(void *)(o->out + 1024), 0, options);
+}
+static inline embed_status use_cross_entropy_train(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  embed_grad *g = NULL;
+  OK(embed_grad_create(w->ctx, WORLD_DIM, &g));
+  embed_status status = embed_cross_entropy_train(ctx, w->head, w->vectors, EMBED_BF16, WORLD_N, 0, w->ids, NULL, (float *)(void *)o->out,
+                                                  (int64_t *)(void *)(o->out + 512), o->out + 1024, EMBED_BF16, 0, g, options);
+  assert_int_equal(embed_grad_rows(g), status == EMBED_OK ? WORLD_ROWS : 0);
+  embed_grad_release(g);
+  return status;
+}
 
 typedef struct call {
   const char *name;
@@ -258,12 +484,27 @@ static const call calls[] = {
     {"head_create", use_head_create, sizeof(embed_head_options), 0},
     {"head_describe", use_head_describe, 0, sizeof(embed_head_info)},
     {"prepared_head", use_prepared_head, 0, 0},
+    {"sketched_head", use_sketched_head, 0, 0},
     {"head_refresh", use_head_refresh, 0, 0},
     {"prepared_logits", use_prepared_logits, sizeof(embed_sweep_options), 0},
     {"prepared_logits_at", use_prepared_logits_at, sizeof(embed_sweep_options), 0},
     {"logits", use_logits, sizeof(embed_sweep_options), 0},
     {"logits_at", use_logits_at, sizeof(embed_sweep_options), 0},
     {"topk", use_topk, sizeof(embed_sweep_options), 0},
+    {"head_create_subset", use_head_create_subset, 0, 0},
+    {"rules_create", use_rules_create, 0, 0},
+    {"all_rules", use_all_rules, 0, 0},
+    {"result_create", use_result_create, 0, 0},
+    {"sweep", use_sweep, sizeof(embed_sweep_options), 0},
+    {"sweep_logits", use_sweep_logits, sizeof(embed_sweep_options), 0},
+    {"sample", use_sample, sizeof(embed_sweep_options), 0},
+    {"sample_params", use_sample_params, sizeof(embed_sample_params), 0},
+    {"verify", use_verify, sizeof(embed_sweep_options), 0},
+    {"whole_sweep", use_whole_sweep, 0, 0},
+    {"whole_sweep_logits", use_whole_sweep_logits, 0, 0},
+    {"cross_entropy", use_cross_entropy, sizeof(embed_loss_options), 0},
+    {"cross_entropy_backward", use_cross_entropy_backward, sizeof(embed_loss_options), 0},
+    {"cross_entropy_train", use_cross_entropy_train, sizeof(embed_loss_options), 0},
     {"norms", use_norms, 0, 0},
     {"nearest", use_nearest, sizeof(embed_nearest_options), 0},
     {"analogy", use_analogy, sizeof(embed_nearest_options), 0},
@@ -277,6 +518,19 @@ static const call calls[] = {
     {"writer_table", use_writer_table, sizeof(embed_table_options), 0},
     {"writer_head", use_writer_head, 0, 0},
     {"writer_commit", use_writer_commit, 0, 0},
+    {"grad_create", use_grad_create, 0, 0},
+    {"grad_create_dense", use_grad_create_dense, 0, 0},
+    {"grad_add", use_grad_add, 0, 0},
+    {"lookup_backward", use_lookup_backward, sizeof(embed_lookup_options), 0},
+    {"bag_backward", use_bag_backward, sizeof(embed_bag_options), 0},
+    {"grad_merge", use_grad_merge, sizeof(embed_merge_options), 0},
+    {"grad_clip", use_grad_clip, sizeof(embed_clip_options), 0},
+    {"grad_share", use_grad_share, 0, sizeof(embed_share)},
+    {"grad_bands", use_grad_bands, sizeof(embed_share_options), 0},
+    {"optimizer_create", use_optimizer_create, sizeof(embed_optimizer_options), 0},
+    {"optimizer_step", use_optimizer_step, sizeof(embed_step_options), 0},
+    {"optimizer_touch", use_optimizer_touch, 0, 0},
+    {"optimizer_freeze", use_optimizer_freeze, 0, 0},
     {"file_tensor", use_file_tensor, 0, sizeof(embed_tensor_info)},
     {"file_conventions", use_file_conventions, 0, sizeof(embed_conventions)},
 };
@@ -322,6 +576,10 @@ static inline void world_new(world *w) {
   OK(embed_head_create(w->ctx, w->table, NULL, NULL, &w->head));
   const embed_head_options prepare = {.size = sizeof prepare, .flags = EMBED_HEAD_PREPARE};
   OK(embed_head_create(w->ctx, w->table, NULL, &prepare, &w->prepared));
+  OK(embed_result_create(w->ctx, &w->result));
+  OK(embed_rules_create(w->ctx, WORLD_ROWS, &w->rules));
+  OK(embed_rules_bias(w->ctx, w->rules, w->ids, w->vectors, WORLD_N));
+  OK(embed_rules_push(w->ctx, w->rules, w->ids, WORLD_N));
   snprintf(w->path, sizeof w->path, "%s/calls-%ld.bin", TEST_BINARY_DIR, (long)getpid());
   FILE *f = fopen(w->path, "wb"); /* word2vec's binary form */
   assert_non_null(f);
@@ -340,6 +598,8 @@ static inline void world_free(world *w) {
   embed_file_release(w->file);
   embed_head_release(w->head);
   embed_head_release(w->prepared);
+  embed_rules_release(w->rules);
+  embed_result_release(w->result);
   embed_table_release(w->table);
   embed_context_release(w->ctx);
   unlink(w->path);

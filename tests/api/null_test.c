@@ -38,6 +38,13 @@ static void releasing_nothing_does_nothing(void **state) {
   embed_head_release(NULL);
   embed_file_release(NULL);
   embed_writer_release(NULL);
+  embed_rules_release(NULL);
+  embed_rules_clear(NULL);
+  embed_result_release(NULL);
+  embed_optimizer_release(NULL);
+  assert_int_equal(embed_optimizer_steps(NULL), -1);
+  embed_grad_clear(NULL);
+  embed_grad_release(NULL);
   assert_null(embed_pool_retain(NULL));
   assert_null(embed_table_retain(NULL));
   assert_null(embed_head_retain(NULL));
@@ -63,6 +70,14 @@ static void asking_nothing_gives_the_neutral_value(void **state) {
   assert_int_equal(embed_head_is_tied(w.head, NULL), 0);
   REFUSED(embed_head_vocab(NULL));
   REFUSED(embed_head_dim(NULL));
+  assert_null(embed_result_f32(NULL, EMBED_ASK_LOGITS, &bytes, NULL));
+  assert_int_equal(bytes, 0);
+  assert_null(embed_result_i32(NULL, EMBED_ASK_TOKEN, NULL, NULL));
+  assert_int_equal(embed_grad_is_dense(NULL), 0);
+  REFUSED(embed_grad_rows(NULL));
+  assert_null(embed_grad_ids(NULL));
+  assert_null(embed_grad_values(NULL));
+  assert_null(embed_grad_bias(NULL));
   assert_null(embed_file_format(NULL));
   assert_null(embed_file_notes(NULL));
   REFUSED(embed_file_count(NULL));
@@ -84,7 +99,12 @@ static void making_into_nothing_is_refused(void **state) {
   REFUSED(embed_table_view(c, w.vectors, 1, 1, NULL, NULL, NULL, NULL));
   REFUSED(embed_table_convert(c, w.table, NULL, NULL));
   REFUSED(embed_table_overlay(c, w.table, NULL, 0, w.table, 0, NULL));
+  REFUSED(embed_grad_create(c, 1, NULL));
+  REFUSED(embed_grad_create_dense(c, 1, 1, NULL, 0, NULL));
   REFUSED(embed_head_create(c, w.table, NULL, NULL, NULL));
+  REFUSED(embed_head_create_subset(c, w.head, w.ids, 1, NULL));
+  REFUSED(embed_rules_create(c, 1, NULL));
+  REFUSED(embed_result_create(c, NULL));
   REFUSED(embed_file_open(c, w.path, NULL, NULL));
   REFUSED(embed_file_table(c, w.file, -1, NULL));
   REFUSED(embed_writer_create(c, w.path, NULL, NULL));
@@ -125,6 +145,20 @@ static void a_missing_handle_is_refused_and_named(void **state) {
   REFUSED(embed_logits(c, NULL, w.vectors, EMBED_F32, 1, 0, out, 0, NULL));
   REFUSED(embed_logits_at(c, NULL, w.vectors, EMBED_F32, 1, 0, w.ids, 1, out, 0, NULL));
   REFUSED(embed_topk(c, NULL, w.vectors, EMBED_F32, 1, 0, 1, ids, out, NULL, NULL, NULL));
+  h = (embed_head *)(uintptr_t)8;
+  REFUSED(embed_head_create_subset(c, NULL, w.ids, 1, &h));
+  assert_null(h);
+  REFUSED(embed_rules_ban(c, NULL, w.ids, 1));
+  REFUSED(embed_rules_allow(c, NULL, NULL, 0));
+  REFUSED(embed_rules_bias(c, NULL, w.ids, w.vectors, 1));
+  REFUSED(embed_rules_push(c, NULL, w.ids, 1));
+  REFUSED(embed_rules_pop(c, NULL, 0));
+  REFUSED(embed_sweep(c, NULL, w.vectors, EMBED_F32, 0, NULL, 1, NULL, NULL, NULL, 0, NULL, w.result));
+  REFUSED(embed_sweep(c, w.head, w.vectors, EMBED_F32, 0, NULL, 1, NULL, NULL, NULL, 0, NULL, NULL));
+  REFUSED(embed_sweep_logits(c, w.vectors, 1, 0, NULL, 1, NULL, NULL, NULL, 0, NULL, NULL));
+  REFUSED(embed_cross_entropy(c, NULL, w.vectors, EMBED_F32, 1, 0, w.ids, out, out, NULL));
+  REFUSED(embed_cross_entropy_backward(c, NULL, w.vectors, EMBED_F32, 1, 0, w.ids, out, out, out, 0, out, 0, NULL));
+  REFUSED(embed_cross_entropy_train(c, NULL, w.vectors, EMBED_F32, 1, 0, w.ids, NULL, out, NULL, NULL, EMBED_F32, 0, NULL, NULL));
   REFUSED(embed_norms(c, NULL, out));
   REFUSED(embed_nearest(c, NULL, w.vectors, 1, 0, 1, NULL, 0, ids, out, NULL, NULL));
   REFUSED(embed_analogy(c, NULL, w.ids, 1, 1, ids, out, NULL, NULL));
@@ -176,6 +210,40 @@ static void a_writer_without_its_parts_is_refused(void **state) {
   embed_writer_release(writer);
 }
 
+static void an_optimiser_without_its_parts_is_refused(void **state) {
+  (void)state;
+  embed_context *c = w.ctx;
+  const embed_optimizer_options sgd = {.size = sizeof sgd, .lr = 1};
+  embed_optimizer *o = (embed_optimizer *)(uintptr_t)8, *made = NULL;
+  embed_grad *g = NULL;
+  embed_writer *writer = NULL;
+  REFUSED(embed_optimizer_create(c, NULL, &sgd, &o));
+  assert_null(o);
+  REFUSED(embed_optimizer_create(c, w.table, &sgd, NULL));
+  OK(embed_optimizer_create(c, w.table, &sgd, &made));
+  OK(embed_grad_create(c, WORLD_DIM, &g));
+  REFUSED(embed_optimizer_step(c, NULL, w.table, g, NULL));
+  REFUSED(embed_optimizer_step(c, made, NULL, g, NULL));
+  REFUSED(embed_optimizer_step(c, made, w.table, NULL, NULL));
+  REFUSED(embed_optimizer_touch(c, NULL, w.table, NULL, 0));
+  REFUSED(embed_optimizer_touch(c, made, NULL, NULL, 0));
+  REFUSED(embed_optimizer_freeze(c, NULL, w.table, 0, 1, NULL, 1));
+  REFUSED(embed_optimizer_freeze(c, made, NULL, 0, 1, NULL, 1));
+  OK(embed_writer_create(c, w.path, &(embed_writer_options){.size = sizeof(embed_writer_options), .format = "embed"}, &writer));
+  REFUSED(embed_writer_optimizer(c, NULL, made, w.table));
+  REFUSED(embed_writer_optimizer(c, writer, NULL, w.table));
+  REFUSED(embed_writer_optimizer(c, writer, made, NULL));
+  o = (embed_optimizer *)(uintptr_t)8;
+  REFUSED(embed_optimizer_restore(c, NULL, 0, w.table, &o));
+  assert_null(o);
+  REFUSED(embed_optimizer_restore(c, w.file, 0, NULL, &o));
+  REFUSED(embed_optimizer_restore(c, w.file, 0, w.table, NULL));
+  assert_true(isnan(embed_lr_at(EMBED_LR_CONSTANT, 1, 0, 0, 0, 0)) && isnan(embed_lr_ratio(EMBED_LR_ONE, 0, 1, 1)));
+  embed_writer_release(writer);
+  embed_optimizer_release(made);
+  embed_grad_release(g);
+}
+
 static void a_missing_buffer_is_refused(void **state) {
   (void)state;
   embed_context *c = w.ctx;
@@ -196,6 +264,22 @@ static void a_missing_buffer_is_refused(void **state) {
   REFUSED(embed_logits_at(c, w.head, w.vectors, EMBED_F32, 1, 0, NULL, 1, out, 0, NULL));
   REFUSED(embed_topk(c, w.head, w.vectors, EMBED_F32, 1, 0, 1, NULL, out, NULL, NULL, NULL));
   REFUSED(embed_topk(c, w.head, w.vectors, EMBED_F32, 1, 0, 1, ids, NULL, NULL, NULL, NULL));
+  embed_head *h = NULL;
+  REFUSED(embed_head_create_subset(c, w.head, NULL, 1, &h));
+  REFUSED(embed_rules_ban(c, w.rules, NULL, 1));
+  REFUSED(embed_rules_bias(c, w.rules, NULL, w.vectors, 1));
+  REFUSED(embed_rules_bias(c, w.rules, w.ids, NULL, 1));
+  REFUSED(embed_rules_push(c, w.rules, NULL, 1));
+  REFUSED(embed_sweep(c, w.head, NULL, EMBED_F32, 0, NULL, 1, NULL, NULL, NULL, 0, NULL, w.result));
+  REFUSED(embed_sweep_logits(c, NULL, 1, 0, NULL, 1, NULL, NULL, NULL, 0, NULL, w.result));
+  REFUSED(embed_cross_entropy(c, w.head, NULL, EMBED_F32, 1, 0, w.ids, out, out, NULL));
+  REFUSED(embed_cross_entropy(c, w.head, w.vectors, EMBED_F32, 1, 0, NULL, out, out, NULL));
+  REFUSED(embed_cross_entropy_backward(c, w.head, NULL, EMBED_F32, 1, 0, w.ids, out, out, out, 0, NULL, 0, NULL));
+  REFUSED(embed_cross_entropy_backward(c, w.head, w.vectors, EMBED_F32, 1, 0, NULL, out, out, out, 0, NULL, 0, NULL));
+  REFUSED(embed_cross_entropy_backward(c, w.head, w.vectors, EMBED_F32, 1, 0, w.ids, NULL, out, out, 0, NULL, 0, NULL));
+  REFUSED(embed_cross_entropy_backward(c, w.head, w.vectors, EMBED_F32, 1, 0, w.ids, out, NULL, out, 0, NULL, 0, NULL));
+  REFUSED(embed_cross_entropy_train(c, w.head, NULL, EMBED_F32, 1, 0, w.ids, NULL, out, NULL, NULL, EMBED_F32, 0, NULL, NULL));
+  REFUSED(embed_cross_entropy_train(c, w.head, w.vectors, EMBED_F32, 1, 0, NULL, NULL, out, NULL, NULL, EMBED_F32, 0, NULL, NULL));
   REFUSED(embed_norms(c, w.table, NULL));
   REFUSED(embed_nearest(c, w.table, NULL, 1, 0, 1, NULL, 0, ids, out, NULL, NULL));
   REFUSED(embed_nearest(c, w.table, w.vectors, 1, 0, 1, NULL, 0, NULL, out, NULL, NULL));
@@ -207,7 +291,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(without_a_context_every_call_is_refused), cmocka_unit_test(releasing_nothing_does_nothing),
     cmocka_unit_test(asking_nothing_gives_the_neutral_value),  cmocka_unit_test(making_into_nothing_is_refused),
     cmocka_unit_test(a_missing_handle_is_refused_and_named),   cmocka_unit_test(a_missing_buffer_is_refused),
-    cmocka_unit_test(a_writer_without_its_parts_is_refused),
+    cmocka_unit_test(a_writer_without_its_parts_is_refused),   cmocka_unit_test(an_optimiser_without_its_parts_is_refused),
 };
 
 int main(int argc, char **argv) {

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Products of two matrices of floats, added to a third: what a backward pass is made of.
+ *   C(i, c) = [C(i, c) +] sum_j A(i, j) * B(j, c)          0 <= i < m, 0 <= c < n, 0 <= j < k
+ * A stands as it is, by rows or by columns. B is packed in strips of 32 columns, each [k][32] in one run, the last filled
+ * up with zeros; C is row-major. Any m, n, k >= 0, any alignment; nothing is read but A and B's whole strips, nothing written
+ * but C. No allocation, no state, MXCSR's control bits untouched.
+ * The order of one sum depends on k and level alone: j ascending in chains of 256 that start at 0, products added by FMA
+ * (scalar: product and sum rounded apart); chains are added to C in ascending order. avx2, avx512 and neon have the same bits. */
+#ifndef EMBED__GEMM_H
+#define EMBED__GEMM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { EMBED__STRIP = 32 /* columns */, EMBED__GEMM_CHAIN = 256 /* of j */ };
+
+typedef struct embed__gemm {
+  int64_t m, n, k;
+  const float *a; /* A(i, j) at a[i * lda + j], by columns at a[j * lda + i] */
+  int64_t lda;
+  const float *b; /* strips */
+  float *c;
+  int64_t ldc;
+  bool add;
+  const void *soon; /* memory that is read next: fetched on the way, in equal parts per tile. May be NULL; never faults */
+  int64_t soon_bytes;
+} embed__gemm;
+
+typedef struct embed__gemm_kernels {
+  void (*by_rows)(const embed__gemm *g);
+  void (*by_columns)(const embed__gemm *g);
+  int64_t rows; /* of A that are multiplied together: blocks of a multiple of it have no short tile */
+} embed__gemm_kernels;
+
+static inline int64_t embed__strips(int64_t n) { return (n + EMBED__STRIP - 1) / EMBED__STRIP; }
+
+void embed__gemm_scalar(embed__gemm_kernels *k);
+void embed__gemm_avx2(embed__gemm_kernels *k);
+void embed__gemm_avx512(embed__gemm_kernels *k);
+void embed__gemm_neon(embed__gemm_kernels *k);
+
+#endif

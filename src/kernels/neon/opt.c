@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "kernels/opt_template.h"
+
+void embed__opt_neon(embed__opt_kernels *k) { use_all(k); }

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How loss and gradients are cut into chunks, and what they take of memory. */
+#include <math.h>
+#include <string.h>
+
+#include "core/checked.h"
+#include "core/error.h"
+#include "core/pages.h"
+#include "loss/pass.h"
+#include "thread/run.h"
+
+enum {
+  MEMORY = 60000000,         /* bytes of a chunk all of whose logits are kept: with what workers have, below 64 MB */
+  MEMORY_OF_PART = 57000000, /* and where some are made again, for which workers have more */
+  VECTOR = 16,               /* lanes are rounded up to it */
+  FEW_LANES = 128,           /* with fewer the table is read so often that it is cheaper to make some logits twice */
+  TOGETHER = 240,            /* table rows multiplied at once: a multiple of every level's tiles, .. */
+  TOGETHER_BYTES = 1 << 20,  /* .. that stay in L2 as floats .. */
+  FEW_TOGETHER = 24,         /* .. but not fewer */
+  FEW_SEGMENTS = 8,          /* tasks of the gradients, .. */
+  MOST_SEGMENTS = 16,        /* .. as long as their sums are small beside the logits */
+  SEGMENT_SHARE = 16,
+};
+
+/* Rows that have a lane: those counted, and where their log-sum-exp is asked for the ignored ones too. */
+static int64_t rows_of(const embed__loss_job *b) { return b->found ? b->n : b->counted; }
+
+static int64_t round_up(int64_t n, int64_t to) { return embed__ceil_div(n, to) * to; }
+
+/* Bytes of a lane that do not grow with the vocabulary's stored logits. */
+static int64_t lane_bytes(const embed__pass *p) {
+  int64_t numbers = (p->b->dx ? p->segments * p->dim : 0) + 2 * round_up(p->dim, EMBED__STRIP) + 3;
+  return numbers * (int64_t)sizeof(float) + p->blocks * (int64_t)(sizeof(float) + 2 * sizeof(double)) + (int64_t)sizeof(embed__lane);
+}
+
+/* Depends on the number of rows, vocab and dim alone. */
+static void plan(embed__pass *p) {
+  const embed__loss_job *b = p->b;
+  p->forward = !b->logsumexp;
+  p->back = b->dx || b->dw || b->grad || b->db;
+  p->together = embed__max(FEW_TOGETHER, embed__min(TOGETHER, TOGETHER_BYTES / (int64_t)sizeof(float) / p->dim / FEW_TOGETHER * FEW_TOGETHER));
+  p->segments = embed__max(FEW_SEGMENTS, embed__min(MOST_SEGMENTS, p->vocab / (SEGMENT_SHARE * p->dim)));
+  p->segments = embed__min(p->segments, p->vocab);
+  int64_t fixed = lane_bytes(p), of_logits = p->vocab * (int64_t)sizeof(float);
+  int64_t most = embed__min(EMBED__MOST_LANES, embed__max(1, MEMORY / 2 / fixed));
+  if (p->forward && p->back) most = embed__min(most, embed__max(FEW_LANES, MEMORY / (fixed + of_logits)));
+  if (most > VECTOR) most = most / VECTOR * VECTOR;
+  p->chunk = embed__ceil_div(rows_of(b), embed__ceil_div(rows_of(b), most));
+  p->lanes = round_up(p->chunk, VECTOR);
+  if (p->forward && p->back) {
+    int64_t room = embed__max(0, MEMORY - fixed * p->lanes) / (p->lanes * (int64_t)sizeof(float));
+    if (room < p->vocab) room = embed__max(0, MEMORY_OF_PART - fixed * p->lanes) / (p->lanes * (int64_t)sizeof(float)) / EMBED__BLOCK * EMBED__BLOCK;
+    p->stored = embed__min(room, p->vocab);
+  }
+  p->floats = embed__floats_in_place(p->table);
+  p->decoded_ld = p->dim + VECTOR; /* rows of 4 KiB would share few sets of L1 */
+  p->strip_floats = round_up(p->dim, EMBED__STRIP) * p->together;
+}
+
+/* A column of logits has a page of 4 KiB for every few of its numbers. */
+static void want_huge_pages(void *memory, size_t bytes) {
+  const size_t skipped = (size_t)(-(uintptr_t)memory % EMBED__HUGE_PAGE);
+  if (bytes > skipped) embed__want_huge_pages((unsigned char *)memory + skipped, bytes - skipped);
+}
+
+static embed_status take_scratch(embed_context *ctx, embed__pass *p) {
+  const int64_t workers = embed__workers(ctx), strips = round_up(p->dim, EMBED__STRIP), states = p->blocks * p->lanes;
+  EMBED__TRY(embed__scratch_get(ctx, p->chunk, sizeof *p->lane, &p->lane));
+  EMBED__TRY(embed__scratch_matrix(ctx, round_up(p->lanes, EMBED__STRIP), p->dim, sizeof(float), &p->by_row));
+  EMBED__TRY(embed__scratch_matrix(ctx, p->chunk, strips, sizeof(float), &p->by_column));
+  EMBED__TRY(embed__scratch_get(ctx, p->lanes, sizeof(float), &p->shift));
+  EMBED__TRY(embed__scratch_get(ctx, p->lanes, sizeof(float), &p->factor));
+  EMBED__TRY(embed__scratch_get(ctx, p->lanes, sizeof(float), &p->minus));
+  EMBED__TRY(embed__scratch_matrix(ctx, workers, p->strip_floats, sizeof(float), &p->strips));
+  if (p->stored) EMBED__TRY(embed__scratch_matrix(ctx, p->stored, p->lanes, sizeof(float), &p->z));
+  if (p->stored) want_huge_pages(p->z, (size_t)(p->stored * p->lanes) * sizeof(float));
+  if (p->stored < p->vocab) EMBED__TRY(embed__scratch_matrix(ctx, workers * EMBED__BLOCK, p->lanes, sizeof(float), &p->made));
+  EMBED__TRY(embed__scratch_matrix(ctx, workers * p->together, p->decoded_ld, sizeof(float), &p->decoded));
+  if (p->b->dx) EMBED__TRY(embed__scratch_matrix(ctx, p->segments * p->chunk, p->dim, sizeof(float), &p->partial));
+  if (!p->forward) return EMBED_OK;
+  EMBED__TRY(embed__scratch_get(ctx, states, sizeof *p->max, &p->max));
+  EMBED__TRY(embed__scratch_get(ctx, states, sizeof *p->sum, &p->sum));
+  EMBED__TRY(embed__scratch_matrix(ctx, workers, p->blocks, sizeof *p->states, &p->states));
+  return embed__is_smooth(p->b->loss) ? embed__scratch_get(ctx, states, sizeof *p->weighted, &p->weighted) : EMBED_OK;
+}
+
+/* The next rows from position `next` on; returns where they end. */
+static int64_t choose_rows(embed__pass *p, int64_t next) {
+  const embed__loss_job *b = p->b;
+  p->rows = 0;
+  for (; next < b->n && p->rows < p->chunk; ++next)
+    if (b->found || b->targets[next] != b->loss->ignore)
+      p->lane[p->rows++] = (embed__lane){.at = next, .target = b->targets[next] != b->loss->ignore ? b->targets[next] : -1};
+  return next;
+}
+
+/* done, total: in blocks and segments. */
+static embed_status run_chunk(embed_context *ctx, embed__pass *p, int64_t done, int64_t total) {
+  EMBED__TRY(embed__run(ctx, embed__ceil_div(p->lanes, EMBED__STRIP), embed__pass_pack, p));
+  if (p->forward) EMBED__TRY(embed__run_long(ctx, p->blocks, embed__pass_logits, p, done, total));
+  for (int64_t i = p->rows; i < p->lanes; ++i) p->shift[i] = p->factor[i] = p->minus[i] = 0;
+  EMBED__TRY(embed__run(ctx, p->rows, embed__pass_slope, p));
+  if (!p->back) return EMBED_OK;
+  EMBED__TRY(embed__run_long(ctx, p->segments, embed__pass_gradients, p, done + (p->forward ? p->blocks : 0), total));
+  return p->b->dx ? embed__run(ctx, p->rows, embed__pass_hidden, p) : EMBED_OK;
+}
+
+static void write_ignored(const embed__loss_job *b, int64_t dim) {
+  const int64_t bytes = embed__float_bytes(b->dx_dtype);
+  for (int64_t i = 0; i < b->n; ++i) {
+    if (b->targets[i] != b->loss->ignore) continue;
+    if (b->losses) b->losses[i] = 0;
+    if (b->found && b->loss->vocab == 0) b->found[i] = -INFINITY;
+    if (b->dx) memset(b->dx + i * b->lddx * bytes, 0, (size_t)(dim * bytes));
+  }
+}
+
+embed_status embed__loss_run(embed_context *ctx, embed__loss_job *b) {
+  const embed_table *t = b->head->table;
+  embed__pass p = {.b = b, .kernels = ctx->kernels, .table = t, .vocab = t->vocab, .dim = t->dim, .blocks = embed__ceil_div(t->vocab, EMBED__BLOCK)};
+  if (rows_of(b) > 0 && p.vocab > 0) {
+    plan(&p);
+    EMBED__TRY(take_scratch(ctx, &p));
+  }
+  if (b->grad) { /* nothing but a caller's callback fails from here on */
+    EMBED__TRY(embed__grad_open(ctx, b->grad, t->vocab, t->dim, b->head->bias != NULL));
+    b->dw = b->grad->values;
+    b->lddw = b->grad->ld;
+    b->db = b->head->bias ? b->grad->bias : NULL;
+  }
+  int64_t next = 0, steps = (p.forward ? p.blocks : 0) + (p.back ? p.segments : 0);
+  for (int64_t done = 0; done < rows_of(b) && p.vocab > 0; done += p.rows) {
+    next = choose_rows(&p, next);
+    EMBED__TRY(run_chunk(ctx, &p, done / p.chunk * steps, embed__ceil_div(rows_of(b), p.chunk) * steps));
+  }
+  write_ignored(b, t->dim);
+  return EMBED_OK;
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The tasks of a pass, in the order in which they run. */
+#include "loss/pass.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/checked.h"
+#include "sweep/sweep.h"
+
+/* 32 hidden rows as floats, in both packed forms. Lanes past the rows are zeros. */
+void embed__pass_pack(void *pass, int64_t strip, int32_t worker) {
+  const embed__pass *p = pass;
+  const embed__loss_job *b = p->b;
+  const int64_t dim = p->dim, row_bytes = b->ldx * embed__float_bytes(b->x_dtype);
+  float *by_row = p->by_row + strip * EMBED__STRIP * dim, *x = p->strips + worker * p->strip_floats;
+  for (int64_t l = 0; l < EMBED__STRIP; ++l) {
+    const int64_t row = strip * EMBED__STRIP + l;
+    if (row >= p->rows) {
+      for (int64_t j = 0; j < dim; ++j) by_row[j * EMBED__STRIP + l] = 0;
+      continue;
+    }
+    embed__load_row(p->kernels, b->x + p->lane[row].at * row_bytes, b->x_dtype, x, dim);
+    for (int64_t j = 0; j < dim; ++j) by_row[j * EMBED__STRIP + l] = x[j];
+    for (int64_t j = 0; j < dim; j += EMBED__STRIP) {
+      float *to = p->by_column + j * p->rows + row * EMBED__STRIP;
+      const int64_t columns = embed__min(EMBED__STRIP, dim - j);
+      memcpy(to, x + j, (size_t)columns * sizeof *to);
+      memset(to + columns, 0, (size_t)(EMBED__STRIP - columns) * sizeof *to);
+    }
+  }
+}
+
+/* Rows [first, first + count) of the table as floats, p->decoded_ld apart: in L2 and side by side, also those that are floats. */
+static const float *table_rows(const embed__pass *p, int64_t first, int64_t count, int32_t worker) {
+  const embed_table *t = p->table;
+  float *decoded = p->decoded + worker * p->together * p->decoded_ld;
+  for (int64_t r = 0; r < count; ++r) t->codec->decode(p->kernels, embed__row(t, first + r), decoded + r * p->decoded_ld, p->dim, t->group, 1.0f);
+  return decoded;
+}
+
+/* Table rows that are wanted next, where they lie together. */
+static const void *rows_soon(const embed__pass *p, int64_t first, int64_t count, int64_t *bytes) {
+  *bytes = 0;
+  if (p->table->overlay || first >= p->vocab) return NULL;
+  *bytes = embed__min(count, p->vocab - first) * p->table->row_bytes;
+  return embed__row(p->table, first);
+}
+
+/* As embed__finish_logits, for the transposed form. */
+static void finish(const embed__pass *p, float *z, int64_t first, int64_t count) {
+  const embed_head *h = p->b->head;
+  if (h->bias || h->scale != 1.0f) {
+    for (int64_t r = 0; r < count; ++r) {
+      const float bias = h->bias ? h->bias[first + r] : 0;
+      for (int64_t i = 0; i < p->lanes; ++i) z[r * p->lanes + i] = h->scale * (z[r * p->lanes + i] + bias);
+    }
+  }
+  if (h->softcap > 0) p->kernels->softmax.softcap(z, p->lanes, count, p->lanes, h->softcap);
+}
+
+/* Logits of some table rows, which are there as floats. */
+static void multiply(const embed__pass *p, int64_t first, int64_t count, float *z, int32_t worker) {
+  embed__gemm g = {.m = count, .n = p->lanes, .k = p->dim, .lda = p->decoded_ld, .b = p->by_row, .c = z, .ldc = p->lanes};
+  g.a = table_rows(p, first, count, worker);
+  g.soon = rows_soon(p, first + count, count, &g.soon_bytes);
+  p->kernels->gemm.by_rows(&g);
+  finish(p, z, first, count);
+  for (int64_t i = 0; i < p->rows; ++i) {
+    const int64_t target = p->lane[i].target - first;
+    if (target >= 0 && target < count) p->lane[i].target_logit = z[target * p->lanes + i];
+  }
+}
+
+/* A column whose largest value is infinite. */
+static void sum_at_infinity(const embed__pass *p, const float *z, int64_t count, float *max, double *sum) {
+  float column[EMBED__BLOCK];
+  for (int64_t r = 0; r < count; ++r) column[r] = z[r * p->lanes];
+  embed__logsumexp s = embed__logsumexp_of(p->kernels, column, count);
+  *max = s.max;
+  *sum = s.sum;
+}
+
+/* A class of weight 0 is left out: its logit may be -inf. */
+static void sum_weighted(const embed__pass *p, const float *z, int64_t first, int64_t count, double *sum) {
+  const float *weight = p->b->loss->weight;
+  memset(sum, 0, (size_t)p->lanes * sizeof *sum);
+  for (int64_t r = 0; r < count; ++r) {
+    const double w = weight ? (double)weight[first + r] : 1;
+    for (int64_t i = 0; w != 0 && i < p->lanes; ++i) sum[i] += w * (double)z[r * p->lanes + i];
+  }
+}
+
+void embed__pass_logits(void *pass, int64_t block, int32_t worker) {
+  const embed__pass *p = pass;
+  const int64_t first = block * EMBED__BLOCK, count = embed__min(EMBED__BLOCK, p->vocab - first), state = block * p->lanes;
+  float *z = first < p->stored ? p->z + first * p->lanes : p->made + worker * EMBED__BLOCK * p->lanes;
+  for (int64_t done = 0; done < count; done += p->together) {
+    multiply(p, first + done, embed__min(p->together, count - done), z + done * p->lanes, worker);
+  }
+  for (int64_t i = 0; i < p->lanes; ++i) p->max[state + i] = -INFINITY;
+  p->kernels->softmax.max(z, p->lanes, count, p->lanes, p->max + state);
+  p->kernels->softmax.sum_exp(z, p->lanes, count, p->lanes, p->max + state, p->sum + state);
+  for (int64_t i = 0; i < p->rows; ++i)
+    if (isinf(p->max[state + i])) sum_at_infinity(p, z + i, count, &p->max[state + i], &p->sum[state + i]);
+  if (p->weighted) sum_weighted(p, z, first, count, p->weighted + state);
+}
+
+/* The log-sum-exp over all blocks, in the sweep's tree. states: room for all. */
+static embed__logsumexp of_all_blocks(const embed__pass *p, int64_t row, embed__logsumexp *states) {
+  for (int64_t b = 0; b < p->blocks; ++b) states[b] = (embed__logsumexp){p->max[b * p->lanes + row], p->sum[b * p->lanes + row]};
+  embed__merge_tree(states, p->blocks, sizeof *states, embed__logsumexp_merge);
+  return states[0];
+}
+
+void embed__pass_slope(void *pass, int64_t row, int32_t worker) {
+  const embed__pass *p = pass;
+  const embed__loss_job *b = p->b;
+  embed__lane *lane = &p->lane[row];
+  embed__logsumexp all = {.sum = 1};
+  if (p->forward) {
+    double weighted = 0;
+    all = of_all_blocks(p, row, p->states + worker * p->blocks);
+    lane->logsumexp = embed__logsumexp_exact(&all);
+    for (int64_t block = 0; p->weighted && block < p->blocks; ++block) weighted += p->weighted[block * p->lanes + row];
+    if (b->found) b->found[lane->at] = (float)lane->logsumexp;
+    if (lane->target < 0) return;
+    if (b->losses) b->losses[lane->at] = (float)embed__row_loss(b->loss, lane->logsumexp, (double)lane->target_logit, weighted, lane->target);
+  } else {
+    all.max = b->logsumexp[lane->at];
+    lane->logsumexp = (double)all.max;
+  }
+  const double scale = (double)b->head->scale;
+  lane->slope = embed__row_slope(b->loss, lane->logsumexp, lane->target, b->upstream ? (double)b->upstream[lane->at] : b->each);
+  p->shift[row] = all.max;
+  p->factor[row] = (float)(scale * lane->slope.softmax / all.sum);
+  p->minus[row] = (float)(scale * lane->slope.all);
+}
+
+/* z = d loss / d product, for table rows [first, first + count). The target's is a small difference as its probability nears 1: it
+ * is formed in double. */
+static void slope_of_logits(const embed__pass *p, float *z, int64_t first, int64_t count) {
+  const embed__softmax_kernels *k = &p->kernels->softmax;
+  const embed__loss *l = p->b->loss;
+  const float *weight = l->weight ? l->weight + first : NULL, cap = p->b->head->softcap;
+  if (cap > 0) {
+    for (int64_t r = 0; r < count; ++r) {
+      float logit[EMBED__MOST_LANES], *row = z + r * p->lanes;
+      memcpy(logit, row, (size_t)p->lanes * sizeof *logit);
+      k->gradient(row, p->lanes, 1, p->lanes, p->shift, p->factor, p->minus, weight ? weight + r : NULL);
+      for (int64_t i = 0; i < p->lanes; ++i) row[i] *= 1.0f - (logit[i] / cap) * (logit[i] / cap);
+    }
+  } else {
+    k->gradient(z, p->lanes, count, p->lanes, p->shift, p->factor, p->minus, weight);
+  }
+  for (int64_t i = 0; i < p->rows; ++i) {
+    const embed__lane *lane = &p->lane[i];
+    const int64_t target = lane->target - first;
+    if (target < 0 || target >= count) continue;
+    double logit = (double)lane->target_logit, slope = lane->slope.softmax * exp(logit - lane->logsumexp) - lane->slope.target;
+    slope -= lane->slope.all * embed__class_weight(l, lane->target);
+    if (cap > 0) slope *= 1 - logit / (double)cap * (logit / (double)cap);
+    z[target * p->lanes + i] = (float)(slope * (double)p->b->head->scale);
+  }
+}
+
+/* Table rows as strips of 32 columns. */
+static void pack_table(const embed__pass *p, int64_t first, int64_t count, int32_t worker) {
+  float *strips = p->strips + worker * p->strip_floats;
+  const int64_t ld = p->floats ? p->table->row_bytes / (int64_t)sizeof(float) : p->decoded_ld;
+  const float *w = p->floats ? (const float *)(const void *)embed__row(p->table, first) : table_rows(p, first, count, worker);
+  for (int64_t r = 0; r < count; ++r) {
+    for (int64_t j = 0; j < p->dim; j += EMBED__STRIP) {
+      float *to = strips + j * count + r * EMBED__STRIP;
+      if (p->dim - j >= EMBED__STRIP) {
+        memcpy(to, w + r * ld + j, EMBED__STRIP * sizeof *to);
+      } else {
+        memcpy(to, w + r * ld + j, (size_t)(p->dim - j) * sizeof *to);
+        memset(to + (p->dim - j), 0, (size_t)(EMBED__STRIP - (p->dim - j)) * sizeof *to);
+      }
+    }
+  }
+}
+
+static void add_bias_gradient(const embed__pass *p, const float *g, int64_t first, int64_t count, float *db) {
+  for (int64_t r = 0; r < count; ++r) {
+    double sum = 0;
+    for (int64_t i = 0; i < p->rows; ++i) sum += (double)g[r * p->lanes + i];
+    db[first + r] = (float)((double)db[first + r] + sum);
+  }
+}
+
+/* From the slopes of some logits to the gradients that they have a part in. add: partial holds something. */
+static void add_gradients(const embed__pass *p, const float *g, int64_t first, int64_t count, float *partial, bool add, int32_t worker) {
+  const embed__loss_job *b = p->b;
+  if (b->dx) {
+    embed__gemm product = {.m = p->rows, .n = p->dim, .k = count, .a = g, .lda = p->lanes, .c = partial, .ldc = p->dim, .add = add};
+    pack_table(p, first, count, worker);
+    product.b = p->strips + worker * p->strip_floats;
+    product.soon = rows_soon(p, first + count, count, &product.soon_bytes);
+    p->kernels->gemm.by_columns(&product);
+  }
+  if (b->dw)
+    p->kernels->gemm.by_rows(&(embed__gemm){
+        .m = count, .n = p->dim, .k = p->rows, .a = g, .lda = p->lanes, .b = p->by_column, .c = b->dw + first * b->lddw, .ldc = b->lddw, .add = true});
+  if (b->db) add_bias_gradient(p, g, first, count, b->db);
+}
+
+void embed__pass_gradients(void *pass, int64_t segment, int32_t worker) {
+  const embed__pass *p = pass;
+  const int64_t begin = p->vocab * segment / p->segments, end = p->vocab * (segment + 1) / p->segments;
+  float *partial = p->partial ? p->partial + segment * p->rows * p->dim : NULL;
+  for (int64_t first = begin, count; first < end; first += count) {
+    count = embed__min(p->together, end - first);
+    if (first < p->stored) count = embed__min(count, p->stored - first);
+    float *z = first < p->stored ? p->z + first * p->lanes : p->made + worker * EMBED__BLOCK * p->lanes;
+    if (first >= p->stored) multiply(p, first, count, z, worker);
+    slope_of_logits(p, z, first, count);
+    add_gradients(p, z, first, count, partial, first > begin, worker);
+  }
+}
+
+/* The segments' sums, in their order. A segment without rows has none. */
+void embed__pass_hidden(void *pass, int64_t row, int32_t worker) {
+  const embed__pass *p = pass;
+  const embed__loss_job *b = p->b;
+  float *sum = p->partial + row * p->dim;
+  (void)worker;
+  for (int64_t s = 1; s < p->segments; ++s) p->kernels->row.add(sum, p->partial + (s * p->rows + row) * p->dim, p->dim);
+  embed__store_row(p->kernels, sum, b->dx + p->lane[row].at * b->lddx * embed__float_bytes(b->dx_dtype), b->dx_dtype, p->dim);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One chunk of counted hidden rows on its way through loss and gradients. Logits lie transposed, a row of the table to a row and a
+ * hidden row to each of `lanes` columns: so the three products read logits and slopes as they lie (kernels/gemm.h), and softmax goes
+ * down the columns (kernels/softmax.h). */
+#ifndef EMBED__PASS_H
+#define EMBED__PASS_H
+
+#include "loss/loss.h"
+#include "sweep/logsumexp.h"
+
+enum { EMBED__MOST_LANES = 256 };
+
+typedef struct embed__lane { /* of a hidden row */
+  int64_t at;                /* its position in the call */
+  int32_t target;            /* negative: ignored */
+  float target_logit;
+  double logsumexp;
+  embed__slope slope;
+} embed__lane;
+
+typedef struct embed__pass {
+  const embed__loss_job *b;
+  const embed__kernels *kernels;
+  const embed_table *table;
+  int64_t vocab, dim, blocks;
+  /* The plan. */
+  int64_t chunk, lanes; /* hidden rows of a full chunk, and that rounded up to whole vectors: the stride of logits */
+  int64_t together;     /* table rows multiplied at once */
+  int64_t segments;     /* of the table: each has a sum of d_hidden of its own */
+  int64_t stored;       /* logits of table rows [0, stored) are kept from the forward pass, the others made again */
+  bool floats;          /* the table's rows are floats in place */
+  bool forward, back;   /* log-sum-exp is found here; there are gradients */
+  /* The chunk. */
+  int64_t rows;
+  embed__lane *lane;
+  float *by_row, *by_column;     /* hidden rows in strips: [lanes / 32][dim][32] and [dim / 32][rows][32] */
+  float *z;                      /* [stored, lanes] logits, then their gradient */
+  float *max;                    /* [blocks, lanes] */
+  double *sum, *weighted;        /* [blocks, lanes] of exp(z - max); of weight * z, NULL unless smoothed */
+  float *shift, *factor, *minus; /* [lanes]: the gradient's kernel */
+  float *partial;                /* [segments, rows, dim] d_hidden */
+  /* Per worker. */
+  float *made;              /* logits that are not stored: [1024, lanes] */
+  float *decoded;           /* [together, decoded_ld] */
+  float *strips;            /* [together * dim in strips], of the table's rows */
+  embed__logsumexp *states; /* [blocks] */
+  int64_t decoded_ld, strip_floats;
+} embed__pass;
+
+/* Its tasks: lanes / 32 of pack, blocks of logits, rows of slopes, segments of gradients, rows of d_hidden. */
+void embed__pass_pack(void *pass, int64_t strip, int32_t worker);
+void embed__pass_logits(void *pass, int64_t block, int32_t worker);
+void embed__pass_slope(void *pass, int64_t row, int32_t worker);
+void embed__pass_gradients(void *pass, int64_t segment, int32_t worker);
+void embed__pass_hidden(void *pass, int64_t row, int32_t worker);
+
+#endif
