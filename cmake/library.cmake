@@ -12,7 +12,7 @@ set(EMBED_SOURCES
   src/sweep/blas_chunk.c src/sweep/forms.c src/sweep/gemm_blas.c src/sweep/logsumexp.c src/sweep/mix.c src/sweep/own_chunk.c src/sweep/plan.c
   src/sweep/prepared.c src/sweep/product.c src/sweep/sweep.c src/sweep/topk.c
   src/head/head.c src/head/logits.c src/head/logits_at.c src/head/saved.c src/head/topk.c
-  src/loss/chunks.c src/loss/cross_entropy.c src/loss/forward.c src/loss/loss.c src/loss/pass.c
+  src/loss/chunks.c src/loss/cross_entropy.c src/loss/distill.c src/loss/divergence.c src/loss/forward.c src/loss/loss.c src/loss/pass.c src/loss/sequences.c
   src/geometry/analogy.c src/geometry/nearest.c src/geometry/norms.c
   src/optim/adagrad.c src/optim/adagrad_row.c src/optim/adam_lazy.c src/optim/adam_row.c src/optim/adam_sparse.c src/optim/adamw.c
   src/optim/adamw_deferred.c src/optim/freeze.c src/optim/ftrl.c src/optim/history.c src/optim/lamb.c src/optim/lion.c src/optim/optim.c

@@ -57,7 +57,7 @@ embed_status embed__loss_begin(embed_context *ctx, const embed_head *h, const vo
   return read_options(ctx, opts, l);
 }
 
-embed_status embed__check_targets(embed_context *ctx, const embed__loss *l, const int32_t *targets, int64_t n, int64_t *counted, double *weights) {
+embed_status embed__loss_targets(embed_context *ctx, const embed__loss *l, const int32_t *targets, int64_t n, int64_t *counted, double *weights) {
   *counted = 0;
   *weights = 0;
   if (n > 0 && !targets) return embed__null(ctx, "targets");

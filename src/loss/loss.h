@@ -37,7 +37,7 @@ embed__slope embed__row_slope(const embed__loss *l, double logsumexp, int32_t ta
 embed_status embed__loss_begin(embed_context *ctx, const embed_head *h, const void *hidden, embed_dtype hidden_dtype, int64_t n, int64_t ld_hidden,
                                const embed_loss_options *opts, embed__loss *l, embed__sweep *s);
 /* E_ID for the first target that is neither ignored nor a class. *counted and *weights: the others, and the sum of their weights. */
-embed_status embed__check_targets(embed_context *ctx, const embed__loss *l, const int32_t *targets, int64_t n, int64_t *counted, double *weights);
+embed_status embed__loss_targets(embed_context *ctx, const embed__loss *l, const int32_t *targets, int64_t n, int64_t *counted, double *weights);
 
 /* Forward alone, as a reducer of the sweep: quantised rows have kernels there, and OpenBLAS is asked for by name. */
 embed_status embed__loss_forward(embed_context *ctx, const embed_head *h, const embed__loss *l, embed__sweep *s, const int32_t *targets, float *loss,
@@ -66,5 +66,9 @@ typedef struct embed__loss_job {
   float *db;        /* [vocab], added to, or NULL */
 } embed__loss_job;
 embed_status embed__loss_run(embed_context *ctx, embed__loss_job *b);
+/* Opens the job's gradient: nothing but a caller's callback fails from there on. */
+embed_status embed__loss_open(embed_context *ctx, embed__loss_job *b);
+/* The rows' losses and log-sum-exps, either may be NULL, by whichever way suits the head; b as embed__loss_run's, without gradients. */
+embed_status embed__loss_values(embed_context *ctx, embed__loss_job *b, embed__sweep *s, float *loss, float *logsumexp);
 
 #endif
