@@ -11,13 +11,17 @@ set(EMBED_SOURCES
   src/codec/q2_k.c src/codec/q3_k.c src/codec/q4_k.c src/codec/q5_k.c src/codec/q6_k.c src/codec/k_blocks.c src/codec/scale_search.c
   src/sweep/blas_chunk.c src/sweep/forms.c src/sweep/gemm_blas.c src/sweep/logsumexp.c src/sweep/mix.c src/sweep/own_chunk.c src/sweep/plan.c
   src/sweep/prepared.c src/sweep/product.c src/sweep/sweep.c src/sweep/topk.c
-  src/head/head.c src/head/logits.c src/head/logits_at.c src/head/saved.c src/head/topk.c
-  src/loss/chunks.c src/loss/cross_entropy.c src/loss/distill.c src/loss/divergence.c src/loss/forward.c src/loss/loss.c src/loss/pass.c src/loss/sequences.c
-  src/geometry/analogy.c src/geometry/nearest.c src/geometry/norms.c
+  src/head/answers.c src/head/answers_edits.c src/head/answers_row.c src/head/answers_take.c src/head/answers_target.c src/head/head.c
+  src/head/logits.c src/head/logits_at.c src/head/result.c src/head/rules.c src/head/sample.c src/head/sampler.c src/head/sampler_all.c
+  src/head/sampler_list.c src/head/saved.c src/head/sketch.c src/head/sketch_rows.c src/head/sketch_search.c src/head/subset.c
+  src/head/sweep_call.c src/head/topk.c src/head/verify.c
+  src/geometry/analogy.c src/geometry/distance.c src/geometry/nearest.c src/geometry/norms.c src/geometry/search.c
+  src/gather/bag.c src/gather/lookup.c src/gather/norm_rows.c src/gather/plan.c src/gather/positions.c src/gather/rows.c
+  src/loss/chunks.c src/loss/cross_entropy.c src/loss/distill.c src/loss/divergence.c src/loss/forward.c src/loss/loss.c
+  src/loss/pass.c src/loss/sequences.c
   src/optim/adagrad.c src/optim/adagrad_row.c src/optim/adam_lazy.c src/optim/adam_row.c src/optim/adam_sparse.c src/optim/adamw.c
   src/optim/adamw_deferred.c src/optim/freeze.c src/optim/ftrl.c src/optim/history.c src/optim/lamb.c src/optim/lion.c src/optim/optim.c
   src/optim/rates.c src/optim/rmsprop.c src/optim/row.c src/optim/saved.c src/optim/sgd.c src/optim/step.c src/optim/touch.c
-  src/gather/bag.c src/gather/lookup.c src/gather/norm_rows.c src/gather/plan.c src/gather/positions.c src/gather/rows.c
   src/gather/side.c
   src/scatter/bag_backward.c src/scatter/grad.c src/scatter/group.c src/scatter/lookup_backward.c src/scatter/measure.c src/scatter/merge.c
   src/scatter/scatter.c src/scatter/share.c
@@ -42,9 +46,9 @@ foreach(level IN LISTS EMBED_LEVELS)
   set_property(SOURCE src/kernels/${level}/opt.c src/kernels/${level}/softmax.c APPEND PROPERTY COMPILE_OPTIONS -fno-math-errno -fno-trapping-math)
 endforeach()
 
-# Block decoders are plain loops: -O3 makes vectors of them.
+# Block decoders and bounds of logits are plain loops: -O3 makes vectors of them.
 set(codecs ${EMBED_SOURCES})
-list(FILTER codecs INCLUDE REGEX "^src/codec/")
+list(FILTER codecs INCLUDE REGEX "^src/codec/|^src/head/sketch")
 set_source_files_properties(${codecs} PROPERTIES COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:-O3>")
 
 add_library(embed_objects OBJECT ${EMBED_SOURCES})

@@ -65,6 +65,22 @@ const embed_table *op_table(op *o, embed_dtype dtype, op_outcome *outcome) {
   return f->tables[i];
 }
 
+embed_table *op_new_table(op *o, int64_t rows, int64_t dim, embed_dtype dtype, op_outcome *outcome) {
+  const embed_table_options options = {.size = sizeof options, .dtype = dtype, .flags = EMBED_TABLE_HUGE_PAGES};
+  const embed_init_options init = {.size = sizeof init, .kind = EMBED_INIT_NORMAL, .seed = 1};
+  embed_table *t = NULL;
+  op_note(o, outcome, embed_table_create(o->context, rows, dim, &options, &t));
+  if (t) op_note(o, outcome, embed_table_init(o->context, t, &init));
+  return t;
+}
+
+float *op_vectors(int64_t n, int64_t dim, float scale, op_outcome *outcome) {
+  float *x = need(bench_memory(sizeof(float) * (size_t)(n * dim)), outcome);
+  uint64_t state = 2;
+  for (int64_t i = 0; x && i < n * dim; ++i) x[i] = (float)(int32_t)(bench_random(&state) >> 32) * 0x1p-30f * scale;
+  return x;
+}
+
 float *op_hidden(op *o, op_outcome *outcome) {
   op_fixture *f = fixture(o, outcome);
   if (!f || f->hidden) return f ? f->hidden : NULL;

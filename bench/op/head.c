@@ -56,9 +56,7 @@ static bool prepare(op *o, const op_line *line, uint32_t flags, head_job *j, op_
   return !op_wrong(outcome);
 }
 
-/* Small batches wait for the weights, large ones for the multiply-adds: the line shows the limit that is nearer. */
-static void set_limit(const op_line *line, double multiply_add, const char *name, op_result *r) {
-  double bytes = (double)embed_row_bytes(line->dtype, OP_DIM, 0) * OP_ROWS, flops = 2.0 * (double)line->n * OP_ROWS * OP_DIM;
+static void nearer_limit(op_result *r, double multiply_add, const char *name, double bytes, double flops) {
   double per_second = r->ours.seconds > 0 ? 1e-9 / r->ours.seconds : 0;
   bool memory = bytes * multiply_add >= flops * r->ours.read;
   r->figure = (memory ? bytes : flops) * per_second;
@@ -66,6 +64,13 @@ static void set_limit(const op_line *line, double multiply_add, const char *name
   r->limit = memory ? r->ours.read : multiply_add;
   r->limit_name = memory ? "read in this run" : name;
 }
+
+void op_product_limit(const op *o, op_result *r, const bench_figure *peak, double bytes, double flops) {
+  nearer_limit(r, op_multiply_add_rate(o, peak), "multiply-add in this run", bytes, flops);
+}
+
+static double bytes_of(const op_line *line) { return (double)embed_row_bytes(line->dtype, OP_DIM, 0) * OP_ROWS; }
+static double flops_of(const op_line *line) { return 2.0 * (double)line->n * OP_ROWS * OP_DIM; }
 
 typedef void check(head_job *j, op_outcome *outcome);
 
@@ -82,7 +87,7 @@ static void measure(op *o, const op_line *line, uint32_t flags, op_result *r, vo
     if (agree && !op_wrong(&outcome)) agree(&j, &outcome);
     embed_head_release(j.head);
   }
-  set_limit(line, op_multiply_add_rate(o, &figures[0]), "multiply-add in this run", r);
+  op_product_limit(o, r, &figures[0], bytes_of(line), flops_of(line));
   r->wrong = op_wrong(&outcome);
   op_report(o, line, r);
 }
@@ -135,11 +140,11 @@ void op_rounded(op *o, const op_line *line) {
   }
   r.ours = figures[2];
   double fma = op_multiply_add_rate(o, &figures[0]), products = op_products_rate(o, activation, &figures[1]);
-  set_limit(line, products > fma ? products : fma,
-            products <= fma            ? "multiply-add in this run"
-            : activation == EMBED_BF16 ? "products of bf16 pairs"
-                                       : "products of bytes",
-            &r);
+  nearer_limit(&r, products > fma ? products : fma,
+               products <= fma            ? "multiply-add in this run"
+               : activation == EMBED_BF16 ? "products of bf16 pairs"
+                                          : "products of bytes",
+               bytes_of(line), flops_of(line));
   r.wrong = op_wrong(&outcome);
   op_report(o, line, &r);
 }

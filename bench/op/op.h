@@ -51,6 +51,8 @@ typedef struct op_result {
   const char *limit_name;
   const char *peer_name; /* NULL = no peer */
   const char *wrong;     /* NULL, or why the figure counts for nothing */
+  bool bar_of_limit;     /* the bar is of the share of the limit, though there is a peer */
+  char beside[96];       /* what else there is to say */
 } op_result;
 
 #define LINE(name, when, run, dtype, n, bar) op_run run;
@@ -70,6 +72,10 @@ double op_multiply_add_rate(const op *o, const bench_figure *f); /* GFLOP/s */
 bench_work op_products_work(op *o, embed_dtype activation);
 double op_products_rate(const op *o, embed_dtype activation, const bench_figure *f);
 
+/* Figure and limit of a product: small batches wait for the bytes, large ones for the multiply-adds, measured in turns; the
+ * limit is the one that is nearer. */
+void op_product_limit(const op *o, op_result *r, const bench_figure *peak, double bytes, double flops);
+
 /* GB/s of `bytes` bytes of payload that are moved by reading `bytes_read` and writing `bytes_written` of memory, when
  * the probes around the samples read at `read`. A byte's writing costs what the copy of this run took longer than its
  * reading: so a gather of f32 rows is a copy, one of narrower rows reads less. */
@@ -87,6 +93,9 @@ const char *op_wrong(const op_outcome *outcome); /* NULL = all went well */
 const embed_table *op_table(op *o, embed_dtype dtype, op_outcome *outcome); /* [OP_ROWS, OP_DIM] on 2 MiB pages */
 float *op_hidden(op *o, op_outcome *outcome);                               /* [OP_MOST_BATCH, OP_DIM] */
 float *op_output(op *o, int which, op_outcome *outcome);                    /* [OP_MOST_BATCH, OP_ROWS]; 0 ours, 1 the peer's */
+/* A line's own: a table of normal numbers on 2 MiB pages; n * dim numbers of [-2 scale, 2 scale), bench_memory's. NULL = impossible. */
+embed_table *op_new_table(op *o, int64_t rows, int64_t dim, embed_dtype dtype, op_outcome *outcome);
+float *op_vectors(int64_t n, int64_t dim, float scale, op_outcome *outcome);
 void op_fixture_release(op *o);
 
 #endif

@@ -23,6 +23,7 @@ static void print_json(const op_line *line, const op_result *r, double ratio, bo
   print_number("seconds", r->ours.seconds);
   printf(", \"kept\": %d, \"tried\": %d", r->ours.kept, r->ours.tried);
   if (r->peer_name) printf(", \"peer\": \"%s\", \"peer_kept\": %d, \"peer_tried\": %d", r->peer_name, r->peer.kept, r->peer.tried);
+  if (r->beside[0]) printf(", \"beside\": \"%s\"", r->beside);
   printf("}\n");
 }
 
@@ -36,7 +37,8 @@ static void print_line(const op_line *line, const op_result *r, double ratio, bo
   printf("%-38s %9.3f ms %7.1f %-7s", r->what, r->ours.seconds * 1e3, r->figure, r->unit);
   if (r->limit > 0) printf("   %.2f of the %.1f %s %s", r->figure / r->limit, r->limit, r->unit, r->limit_name);
   if (r->peer_name) printf("   %s / ours %.2f", r->peer_name, ratio);
-  if (line->bar > 0) printf("   bar %.2f %s", line->bar, ok ? "ok" : "MISSED");
+  if (line->bar > 0) printf("   bar %.2f%s %s", line->bar, r->bar_of_limit ? " of the limit" : "", ok ? "ok" : "MISSED");
+  if (r->beside[0]) printf("   %s", r->beside);
   printf("   ");
   print_kept(&r->ours);
   if (r->peer_name) printf(", peer ");
@@ -48,7 +50,7 @@ static void print_line(const op_line *line, const op_result *r, double ratio, bo
 void op_report(op *o, const op_line *line, const op_result *r) {
   double ratio = r->peer_name && r->ours.seconds > 0 ? r->peer.seconds / r->ours.seconds : 0;
   bool enough = r->ours.kept >= BENCH_ENOUGH && (!r->peer_name || r->peer.kept >= BENCH_ENOUGH);
-  double reached = r->peer_name ? ratio : r->limit > 0 ? r->figure / r->limit : 0;
+  double reached = r->peer_name && !r->bar_of_limit ? ratio : r->limit > 0 ? r->figure / r->limit : 0;
   bool ok = enough && !r->wrong && reached >= line->bar;
   if (r->wrong || (line->bar > 0 && !ok)) o->failed = true;
   if (o->json)

@@ -31,6 +31,8 @@ struct release {
   void operator()(const embed_head *p) const { embed_head_release(p); }
   void operator()(const embed_file *p) const { embed_file_release(p); }
   void operator()(embed_writer *p) const { embed_writer_release(p); }
+  void operator()(embed_result *p) const { embed_result_release(p); }
+  void operator()(embed_rules *p) const { embed_rules_release(p); }
 };
 template <class T> using handle = std::unique_ptr<T, release>;
 using pool = handle<embed_pool>;
@@ -38,6 +40,8 @@ using table = handle<embed_table>;
 using head = handle<embed_head>;
 using file = handle<embed_file>;
 using writer = handle<embed_writer>;
+using result = handle<embed_result>;
+using rules = handle<embed_rules>;
 
 template <class T> class made { /* made(table) stands where a call wants embed_table **: what it makes is table's when the call's expression ends */
   handle<T> &owner_;

@@ -35,13 +35,20 @@ EMBED_FN embed_status embed_norms(embed_context *ctx, const embed_table *t, floa
  * Shapes   queries [n, dim] with row stride ld_queries elements (0 = dim); exclude [n, excluded] ids left out of each
  *          query's answers (-1 = none), may be NULL; ids, scores [n, k] best first, equal scores by lower id; count [n] may
  *          be NULL. Where fewer than k rows are left the rest is id -1 and the worst score.
- * Types    queries F32, W any dtype. COSINE: q.w / (|q||w|), 0 with a zero row; DOT: q.w; both as embed_logits sums.
- *          L2: |q - w|, summed in double, smallest first. A score that is not a number is no answer.
+ * Types    queries F32, W any dtype. COSINE: q.w / (|q||w|), 0 with a zero row; DOT: q.w; both as embed_logits sums, so that the
+ *          order is that of float64 but for rows whose scores differ by less than both errors: 2e-6 of sum |q||w| each, with
+ *          COSINE over |q||w|, and 4e-7 (from |q||w| = 1e-30 on: smaller products are no longer right to that). L2: |q - w|,
+ *          summed in double and rounded once, smallest first: no such ties, the same bits at every level. A score that is not
+ *          a number is no answer, an infinite distance neither.
  * Empty    n = 0 does nothing; k = 0 gives count 0.
  * Errors   E_ID (at = position in exclude), E_ARGUMENT, E_OPTION, E_OVERFLOW, E_MEMORY: nothing written.
  *          E_CANCELLED, E_CALLBACK: unspecified.
- * Threads  t shared, ctx exclusive. Same answers for any thread count.
- * Cost     COSINE reads the table twice (norms first), the others once per 128 queries (16 with L2).
+ * Threads  t shared, ctx exclusive. Same answers for any thread count. The first search by COSINE or L2 leaves 4 vocab bytes with
+ *          the table, by its allocator, for every thread's later ones: until embed_table_changed, set_rows, init or the last
+ *          release. Who writes raw rows and does not say so gets answers with old norms.
+ * Cost     reads the table once per 128 queries, once more where its norms are not there yet (of an overlay in every call).
+ *          L2 measures some k rows of each query in double; every row, slowly, for a query to which too many rows are as near as
+ *          float sums can tell (distances of a hundredth of the norms or less, or more than 2 k + 64 rows that tie).
  * Since    0.1.
  */
 EMBED_FN embed_status embed_nearest(embed_context *ctx, const embed_table *t, const float *queries, int64_t n, int64_t ld_queries, int32_t k,

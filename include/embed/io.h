@@ -191,7 +191,7 @@ EMBED_FN embed_status embed_file_table(embed_context *ctx, const embed_file *f, 
  *          REQUIRE_UNTIED takes the second.
  * Errors   E_NOT_FOUND (REQUIRE_UNTIED of a file without a head of its own: the text names what is there; a file with neither head nor
  *          table), E_MISMATCH (REQUIRE_TIED of an untied file; a head and a table of different widths; a bias of another length),
- *          E_OPTION (both REQUIRE flags), E_UNSUPPORTED (SKETCH in this version), as embed_file_table. *out is NULL then.
+ *          E_OPTION (both REQUIRE flags), as embed_file_table and embed_head_create. *out is NULL then.
  * Threads  f and table shared, ctx exclusive. The head holds its table.
  * Cost     as embed_file_table and embed_head_create.
  * Since    0.1.

@@ -11,7 +11,7 @@ static int answer(cli_session *s, const cli_options *o, const int32_t *abc) {
   int32_t *ids = scores ? cli_array(s, k, 1, sizeof *ids) : NULL;
   int status = ids ? CLI_DONE : CLI_FAILED;
   if (!status && embed_analogy(s->ctx, s->table, abc, 1, k, ids, scores, &count, NULL) != EMBED_OK) status = cli_library_fail(s);
-  if (!status) cli_ranking(s, o, ids, scores, count);
+  if (!status) cli_ranking(s, o, ids, count, &(cli_column){.name = "score", .floats = scores}, 1);
   free(ids), free(scores);
   return status;
 }

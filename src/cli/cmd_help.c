@@ -15,16 +15,30 @@ static void all_commands(void) {
       "Exit status: 0 done, 1 failed, 2 wrong command line.");
 }
 
+static void option(int taken, const char *name, const char *text) {
+  if (taken) printf("  %-15s  %s\n", name, text);
+}
+
 static void one_command(const cli_command *c) {
-  printf("usage: embed %s%s [--threads N]\n\n%s.\n\n", c->usage, c->takes & CLI_NO_JSON ? "" : " [--json]", c->help);
-  if (c->takes & CLI_IDS) puts("  --ids LIST     ids and ranges, separated by commas: 0,5,10:20 (20 left out)");
-  if (c->takes & CLI_HIDDEN) puts("  --hidden FILE  hidden states: .npy of floats, [n, dim] or [dim]");
-  if (c->takes & CLI_NPY) puts("  --npy FILE     write the answer as .npy, float32");
-  if (c->takes & CLI_K) puts("  -k K           how many to give (10)");
-  if (c->takes & CLI_DTYPE) puts("  --dtype D      stored as f32, f16, bf16, int8_row, ... (as it is)");
-  if (c->takes & CLI_ROWS) puts("  --rows A:B     rows A to B - 1 alone");
-  if (!(c->takes & CLI_NO_JSON)) puts("  --json         one JSON value");
-  puts("  --threads N    threads to use (all CPUs)");
+  const int takes = c->takes, json = !(takes & CLI_NO_JSON);
+  printf("usage: embed %s%s [--threads N]\n\n%s.\n\n", c->usage, json ? " [--json]" : "", c->help);
+  option(takes & CLI_IDS, "--ids LIST", "ids and ranges, separated by commas: 0,5,10:20 (20 left out)");
+  option(takes & CLI_HIDDEN, "--hidden FILE", "hidden states: .npy of floats, [n, dim] or [dim]");
+  option(takes & CLI_TARGETS, "--targets FILE", "the token that came after each hidden state: .npy of integers, [n]");
+  option(takes & CLI_NPY, "--npy FILE", "write the answer as .npy, float32");
+  option(takes & CLI_K, "-k K", "how many to give (10)");
+  option(takes & CLI_LOGPROBS, "--logprobs", "log-probabilities beside the logits");
+  option(takes & CLI_SAMPLING, "--temperature T", "divides the logits (1); 0 = the best token");
+  option(takes & CLI_SAMPLING, "--top-k K", "draw from the K best");
+  option(takes & CLI_SAMPLING, "--top-p P", "draw from the fewest tokens whose probabilities reach P");
+  option(takes & CLI_SAMPLING, "--min-p P", "draw from tokens with at least P times the best one's probability");
+  option(takes & CLI_SAMPLING, "--order O", "hf: temperature, then filters; llamacpp: filters, then temperature (hf)");
+  option(takes & CLI_SAMPLING, "--seed S", "which draws: the same seed and position give the same token (0)");
+  option(takes & CLI_SAMPLING, "--position N", "position of the first hidden state; the others follow (0)");
+  option(takes & CLI_DTYPE, "--dtype D", "stored as f32, f16, bf16, int8_row, ... (as it is)");
+  option(takes & CLI_ROWS, "--rows A:B", "rows A to B - 1 alone");
+  option(json, "--json", "one JSON value");
+  option(1, "--threads N", "threads to use (all CPUs)");
 }
 
 int cli_help(const cli_options *o) {

@@ -14,7 +14,7 @@ static int answer(cli_session *s, const cli_options *o, int32_t id) {
   if (!status && (embed_table_get_rows(s->ctx, s->table, &row, 1, query, EMBED_F32, 0) != EMBED_OK ||
                   embed_nearest(s->ctx, s->table, query, 1, 0, k, &id, 1, ids, scores, &count, NULL) != EMBED_OK))
     status = cli_library_fail(s);
-  if (!status) cli_ranking(s, o, ids, scores, count);
+  if (!status) cli_ranking(s, o, ids, count, &(cli_column){.name = "score", .floats = scores}, 1);
   free(ids), free(scores), free(query);
   return status;
 }

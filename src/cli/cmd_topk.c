@@ -11,7 +11,18 @@
 typedef struct answer {
   int32_t *ids, *counts;
   float *logits, *logsumexp;
+  float *logprobs; /* NULL unless asked for */
 } answer;
+
+static void list(const cli_session *s, const answer *a, int64_t i, int32_t k, cli_json *j) {
+  const cli_column columns[] = {{.name = "logit", .floats = a->logits + i * k}, {.name = "logprob", .floats = a->logprobs ? a->logprobs + i * k : NULL}};
+  const int column_count = a->logprobs ? 2 : 1;
+  if (j) {
+    cli_ranking_json(j, s, a->ids + i * k, a->counts[i], columns, column_count);
+  } else {
+    cli_ranking_print(s, a->ids + i * k, a->counts[i], columns, column_count);
+  }
+}
 
 static void print_json(const cli_session *s, const answer *a, int64_t n, int32_t k) {
   cli_json j = {0};
@@ -19,7 +30,7 @@ static void print_json(const cli_session *s, const answer *a, int64_t n, int32_t
   for (int64_t i = 0; i < n; ++i) {
     cli_json_open(&j, '{');
     cli_json_key(&j, "logsumexp"), cli_json_float(&j, a->logsumexp[i]);
-    cli_json_key(&j, "top"), cli_ranking_json(&j, s, a->ids + i * k, a->logits + i * k, a->counts[i], "logit");
+    cli_json_key(&j, "top"), list(s, a, i, k, &j);
     cli_json_close(&j, '}');
   }
   cli_json_close(&j, ']');
@@ -29,8 +40,17 @@ static void print_json(const cli_session *s, const answer *a, int64_t n, int32_t
 static void print_rows(const cli_session *s, const answer *a, int64_t n, int32_t k) {
   for (int64_t i = 0; i < n; ++i) {
     printf("%shidden state %" PRId64 ", logsumexp %.6f\n", i ? "\n" : "", i, (double)a->logsumexp[i]);
-    cli_ranking_print(s, a->ids + i * k, a->logits + i * k, a->counts[i], "logit");
+    list(s, a, i, k, NULL);
   }
+}
+
+/* The model's own: log softmax of all logits. */
+static int add_logprobs(const cli_session *s, answer *a, int64_t n, int32_t k) {
+  a->logprobs = cli_array(s, n, k, sizeof *a->logprobs);
+  if (!a->logprobs) return CLI_FAILED;
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t at = i * k; at < i * k + a->counts[i]; ++at) a->logprobs[at] = (float)((double)a->logits[at] - (double)a->logsumexp[i]);
+  return CLI_DONE;
 }
 
 static int answer_rows(cli_session *s, const cli_options *o, const float *hidden, int64_t n) {
@@ -43,6 +63,7 @@ static int answer_rows(cli_session *s, const cli_options *o, const float *hidden
   int status = a.counts ? CLI_DONE : CLI_FAILED;
   if (!status && n > 0 && embed_topk(s->ctx, s->head, hidden, EMBED_F32, n, 0, k, a.ids, a.logits, a.logsumexp, a.counts, NULL) != EMBED_OK)
     status = cli_library_fail(s);
+  if (!status && o->logprobs) status = add_logprobs(s, &a, n, k);
   if (!status) {
     cli_progress_end();
     if (o->json) {
@@ -51,7 +72,7 @@ static int answer_rows(cli_session *s, const cli_options *o, const float *hidden
       print_rows(s, &a, n, k);
     }
   }
-  free(a.ids), free(a.logits), free(a.logsumexp), free(a.counts);
+  free(a.ids), free(a.logits), free(a.logsumexp), free(a.counts), free(a.logprobs);
   return status;
 }
 

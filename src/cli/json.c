@@ -66,14 +66,18 @@ void cli_json_integer(cli_json *j, int64_t value) {
   printf("%" PRId64, value);
 }
 
-void cli_json_float(cli_json *j, float value) {
+static void put_real(cli_json *j, double value, int digits) {
   if (!isfinite(value)) {
     cli_json_null(j);
     return;
   }
   begin(j);
-  printf("%.9g", (double)value);
+  printf("%.*g", digits, value);
 }
+
+void cli_json_float(cli_json *j, float value) { put_real(j, (double)value, 9); }
+
+void cli_json_double(cli_json *j, double value) { put_real(j, value, 17); }
 
 void cli_json_bool(cli_json *j, int value) {
   begin(j);

@@ -23,10 +23,12 @@ static int print_version(void) {
 }
 
 static int check_command_line(const cli_command *command, const cli_options *o) {
-  static const struct {
+  const struct {
     int bit;
     const char *name;
-  } options[] = {{CLI_IDS, "--ids"}, {CLI_NPY, "--npy"}, {CLI_HIDDEN, "--hidden"}, {CLI_K, "-k"}, {CLI_DTYPE, "--dtype"}, {CLI_ROWS, "--rows"}};
+  } options[] = {{CLI_IDS, "--ids"},   {CLI_NPY, "--npy"},           {CLI_HIDDEN, "--hidden"},
+                 {CLI_K, "-k"},        {CLI_TARGETS, "--targets"},   {CLI_DTYPE, "--dtype"},
+                 {CLI_ROWS, "--rows"}, {CLI_LOGPROBS, "--logprobs"}, {CLI_SAMPLING, o->sampling.given}};
   for (size_t i = 0; i < sizeof options / sizeof *options; ++i)
     if (o->given & ~command->takes & options[i].bit) return cli_usage(command->name, "takes no %s", options[i].name);
   if (o->json && command->takes & CLI_NO_JSON) return cli_usage(command->name, "takes no --json");

@@ -2,6 +2,7 @@
 #include "numbers.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,13 @@ int cli_parse_number(const char *text, size_t bytes, int64_t *out) {
   }
   *out = value;
   return 1;
+}
+
+int cli_parse_real(const char *text, double *out) {
+  char *end = NULL;
+  if (text[0] == '\0' || text[strspn(text, "0123456789.eE+-")] != '\0' || text[0] == '-') return 0; /* no hexadecimal, no nan */
+  *out = strtod(text, &end);
+  return *end == '\0' && isfinite(*out);
 }
 
 /* "7" or "3:9". */

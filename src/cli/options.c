@@ -7,14 +7,23 @@
 #include "cli.h"
 #include "numbers.h"
 
-enum { OPERAND = 1, IDS = 256, NPY, HIDDEN, DTYPE, ROWS, JSON, THREADS, VERSION };
+enum { OPERAND = 1, IDS = 256, NPY, HIDDEN, TARGETS, DTYPE, ROWS, LOGPROBS, TEMPERATURE, TOP_K, TOP_P, MIN_P, SEED, POSITION, ORDER, JSON, THREADS, VERSION };
 
 static const struct option long_options[] = {
     {"ids", required_argument, NULL, IDS},
     {"npy", required_argument, NULL, NPY},
     {"hidden", required_argument, NULL, HIDDEN},
+    {"targets", required_argument, NULL, TARGETS},
     {"dtype", required_argument, NULL, DTYPE},
     {"rows", required_argument, NULL, ROWS},
+    {"logprobs", no_argument, NULL, LOGPROBS},
+    {"temperature", required_argument, NULL, TEMPERATURE},
+    {"top-k", required_argument, NULL, TOP_K},
+    {"top-p", required_argument, NULL, TOP_P},
+    {"min-p", required_argument, NULL, MIN_P},
+    {"seed", required_argument, NULL, SEED},
+    {"position", required_argument, NULL, POSITION},
+    {"order", required_argument, NULL, ORDER},
     {"json", no_argument, NULL, JSON},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, VERSION},
@@ -40,6 +49,29 @@ static int read_count(const cli_options *o, const char *option, const char *text
   return CLI_DONE;
 }
 
+static int read_real(const cli_options *o, const char *option, const char *text, double most, double *out) {
+  if (cli_parse_real(text, out) && *out <= most) return CLI_DONE;
+  return cli_usage(o->command, "%s takes a number from 0 to %g, not \"%s\"", option, most, text);
+}
+
+static int read_integer(const cli_options *o, const char *option, const char *text, int64_t *out) {
+  if (cli_parse_number(text, strlen(text), out)) return CLI_DONE;
+  return cli_usage(o->command, "%s takes a number from 0 to %lld, not \"%s\"", option, (long long)INT64_MAX, text);
+}
+
+static int take_sampling(cli_options *o, int option) {
+  o->given |= CLI_SAMPLING;
+  switch (option) {
+    case TEMPERATURE: return read_real(o, o->sampling.given = "--temperature", optarg, 1000, &o->sampling.temperature);
+    case TOP_K: return read_count(o, o->sampling.given = "--top-k", optarg, INT32_MAX, &o->sampling.top_k);
+    case TOP_P: return read_real(o, o->sampling.given = "--top-p", optarg, 1, &o->sampling.top_p);
+    case MIN_P: return read_real(o, o->sampling.given = "--min-p", optarg, 1, &o->sampling.min_p);
+    case SEED: return read_integer(o, o->sampling.given = "--seed", optarg, &o->sampling.seed);
+    case POSITION: return read_integer(o, o->sampling.given = "--position", optarg, &o->sampling.position);
+    default: o->sampling.order = optarg, o->sampling.given = "--order"; return CLI_DONE;
+  }
+}
+
 static int not_understood(const cli_options *o, const char *word) {
   if (optopt > 0 && optopt < IDS && strncmp(word, "--", 2) != 0) return cli_usage(o->command, "there is no option -%c", optopt);
   if (optopt > 0) return cli_usage(o->command, "\"%s\": the option takes no value", word);
@@ -52,8 +84,17 @@ static int take(cli_options *o, int option, const char *word) {
     case IDS: o->ids = optarg, o->given |= CLI_IDS; return CLI_DONE;
     case NPY: o->npy = optarg, o->given |= CLI_NPY; return CLI_DONE;
     case HIDDEN: o->hidden = optarg, o->given |= CLI_HIDDEN; return CLI_DONE;
+    case TARGETS: o->targets = optarg, o->given |= CLI_TARGETS; return CLI_DONE;
+    case LOGPROBS: o->logprobs = 1, o->given |= CLI_LOGPROBS; return CLI_DONE;
     case DTYPE: o->dtype = optarg, o->given |= CLI_DTYPE; return CLI_DONE;
     case ROWS: o->rows = optarg, o->given |= CLI_ROWS; return CLI_DONE;
+    case TEMPERATURE:
+    case TOP_K:
+    case TOP_P:
+    case MIN_P:
+    case SEED:
+    case POSITION:
+    case ORDER: return take_sampling(o, option);
     case JSON: o->json = 1; return CLI_DONE;
     case VERSION: o->version = 1; return CLI_DONE;
     case THREADS: return read_count(o, "--threads", optarg, 1024, &o->threads);
@@ -65,7 +106,7 @@ static int take(cli_options *o, int option, const char *word) {
 }
 
 int cli_options_read(int argc, char **argv, cli_options *out) {
-  *out = (cli_options){.k = 10};
+  *out = (cli_options){.k = 10, .sampling.temperature = 1};
   opterr = 0;
   int option, status = CLI_DONE;
   /* '-': operands come in their order, between options too, whatever POSIXLY_CORRECT says. */

@@ -7,17 +7,25 @@
 
 /* Options that only some commands take (bits of commands.def), and those that all take. */
 enum { CLI_IDS = 1, CLI_NPY = 2, CLI_HIDDEN = 4, CLI_K = 8, CLI_NO_JSON = 16, CLI_DTYPE = 32, CLI_ROWS = 64 };
+enum { CLI_LOGPROBS = 128, CLI_TARGETS = 256, CLI_SAMPLING = 512 };
 enum { CLI_MOST_OPERANDS = 5 }; /* the command, then at most four */
 
 typedef struct cli_options {
   const char *command;                     /* NULL = none was given */
   const char *operands[CLI_MOST_OPERANDS]; /* behind the command; operands[0] is FILE */
   int operand_count;
-  const char *ids, *npy, *hidden, *dtype, *rows; /* NULL = not given */
-  int32_t k;                                     /* 10 unless given */
-  int32_t threads;                               /* 0 = the CPUs */
-  int json, help, version;
-  int given; /* CLI_* bits of what was given */
+  const char *ids, *npy, *hidden, *targets, *dtype, *rows; /* NULL = not given */
+  int32_t k;                                               /* 10 unless given */
+  int32_t threads;                                         /* 0 = the CPUs */
+  int json, logprobs, help, version;
+  struct {
+    const char *given; /* the last of these options, NULL = none was */
+    double temperature, top_p, min_p;
+    int32_t top_k;
+    int64_t seed, position;
+    const char *order;
+  } sampling; /* temperature 1 unless given; the others 0 */
+  int given;  /* CLI_* bits of what was given */
 } cli_options;
 
 /* 0, or 2 after the one line on stderr. */

@@ -44,6 +44,9 @@ void embed__scratch_reset(embed__scratch *s, const embed_allocator *memory) {
   s->used = HEADER;
 }
 
+/* A chunk that came after the mark holds nothing older. */
+void embed__scratch_back_to(embed__scratch *s, embed__scratch_mark mark) { s->used = s->newest == mark.newest ? mark.used : HEADER; }
+
 void embed__scratch_keep(embed__scratch *s, const embed_allocator *memory, int64_t max_bytes) {
   if (max_bytes > 0 && s->total > (size_t)max_bytes) embed__scratch_free(s, memory);
 }

@@ -19,6 +19,14 @@ embed_status embed__scratch_get(embed_context *ctx, int64_t count, size_t size, 
 /* rows * columns elements: the product is checked here. */
 embed_status embed__scratch_matrix(embed_context *ctx, int64_t rows, int64_t columns, size_t size, void *out_pointer);
 
+/* Pieces taken after a mark are given back at its release; what they lay in is kept for the next. */
+typedef struct embed__scratch_mark {
+  struct embed__scratch_chunk *newest;
+  size_t used;
+} embed__scratch_mark;
+static inline embed__scratch_mark embed__scratch_now(const embed__scratch *s) { return (embed__scratch_mark){s->newest, s->used}; }
+void embed__scratch_back_to(embed__scratch *s, embed__scratch_mark mark);
+
 void embed__scratch_reset(embed__scratch *s, const embed_allocator *memory);
 void embed__scratch_keep(embed__scratch *s, const embed_allocator *memory, int64_t max_bytes); /* 0 = no bound */
 void embed__scratch_free(embed__scratch *s, const embed_allocator *memory);

@@ -9,6 +9,10 @@
 /* L2 norms of rows [0, vocab), rounded to float once. */
 embed_status embed__norms(embed_context *ctx, const embed_table *t, float *norms);
 
+/* Numbers of rows [0, vocab), made once per table and change; an overlay's for this call, in scratch. */
+typedef embed_status embed__make_numbers(embed_context *ctx, const embed_table *t, float *out);
+embed_status embed__row_numbers(embed_context *ctx, const embed_table *t, embed__numbers which, embed__make_numbers *make, const float **out);
+
 /* queries [n, dim] and the exact answers, as embed_nearest says; everything checked before. */
 typedef struct embed__nearest {
   const embed_table *table;

@@ -1,152 +1,69 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Exact nearest rows. Cosine and dot product are the sweep with a top-k reducer; the distance is summed as it is
- * written, |q - w| in double, because |q|^2 - 2 q.w + |w|^2 loses what tells near rows apart. */
+/* Exact nearest rows: cosine and dot product are the sweep with a top-k reducer; distance.c has the distance. */
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/options.h"
-#include "geometry/geometry.h"
+#include "geometry/search.h"
 #include "sweep/sweep.h"
-#include "sweep/topk.h"
-#include "thread/run.h"
 
-typedef struct nearest_job {
-  const embed_context *ctx;
-  const embed__nearest *q;
-  int64_t capacity, chunk, first;
-  embed__ranked *entries;     /* [slots, chunk, capacity] */
-  embed__topk *heaps;         /* [slots, chunk] */
-  float *inverse, *q_inverse; /* 1 / norm of rows and queries, 0 for a zero row: cosine */
-  float *distances, *row;     /* per worker: [block] and [dim] */
-} nearest_job;
+typedef struct product_job {
+  embed__search search;
+  const float *inverse; /* 1 / norm of rows and queries, 0 for a zero row: cosine; else NULL */
+  float *q_inverse;
+} product_job;
 
-static float inverse_of(float norm) { return norm > 0 ? 1.0f / norm : 0; }
-
-/* What is not a number ranks nowhere. */
-static void drop_nan(float *z, int64_t n) {
-  for (int64_t c = 0; c < n; ++c)
-    if (isnan(z[c])) z[c] = -INFINITY;
-}
-
-static void offer(const nearest_job *job, int32_t slot, int64_t row, float *z, int64_t columns, int64_t column) {
-  const embed__nearest *q = job->q;
-  drop_nan(z, columns);
-  const int32_t *exclude = q->exclude ? q->exclude + (job->first + row) * q->excluded : NULL;
-  embed__topk_offer(job->ctx->kernels, &job->heaps[(int64_t)slot * job->chunk + row], z, columns, (int32_t)column, exclude, exclude ? q->excluded : 0);
-}
+/* A product is at most |q||w|: times one inverse and then the other it stays in range, which both together may leave. */
+static float inverse_of(float norm) { return norm > 0 ? fminf(1.0f / norm, FLT_MAX) : 0; }
 
 static void take_tile(void *arg, const embed__tile *tile) {
-  const nearest_job *job = arg;
+  const product_job *job = arg;
   for (int64_t i = 0; i < tile->rows; ++i) {
     float *z = tile->z + i * tile->ldz;
-    int64_t row = tile->first + i;
-    if (job->q->metric == EMBED_METRIC_COSINE)
-      for (int64_t c = 0; c < tile->columns; ++c) z[c] *= job->inverse[tile->column + c] * job->q_inverse[job->first + row];
-    offer(job, tile->slot, row, z, tile->columns, tile->column);
+    int64_t query = tile->first + i;
+    if (job->inverse) job->search.ctx->kernels->row.multiply(z, job->inverse + tile->column, tile->columns, job->q_inverse[job->search.first + query]);
+    embed__search_offer(&job->search, tile->slot, query, z, tile->columns, tile->column);
   }
 }
 
-/* One block of rows against all queries of the chunk; the heaps rank minus the distance. */
-static void distances_of_block(void *arg, int64_t task, int32_t worker) {
-  const nearest_job *job = arg;
-  const embed__nearest *q = job->q;
-  const embed_table *t = q->table;
-  float *row = job->row + (int64_t)worker * t->dim, *z = job->distances + (int64_t)worker * job->chunk * EMBED__BLOCK;
-  int64_t column = task * EMBED__BLOCK, columns = embed__min(EMBED__BLOCK, t->vocab - column), rows = embed__min(job->chunk, q->n - job->first);
-  for (int64_t c = 0; c < columns; ++c) {
-    embed__decode(job->ctx, t, column + c, row, 1.0f);
-    for (int64_t i = 0; i < rows; ++i) {
-      const float *query = q->queries + (job->first + i) * q->ldq;
-      double sum = 0;
-      for (int64_t j = 0; j < t->dim; ++j) {
-        double apart = (double)query[j] - (double)row[j];
-        sum += apart * apart;
-      }
-      z[i * EMBED__BLOCK + c] = -(float)sqrt(sum);
-    }
-  }
-  for (int64_t i = 0; i < rows; ++i) offer(job, worker, i, z + i * EMBED__BLOCK, columns, column);
+static embed_status make_inverse_norms(embed_context *ctx, const embed_table *t, float *out) {
+  EMBED__TRY(embed__norms(ctx, t, out));
+  for (int64_t v = 0; v < t->vocab; ++v) out[v] = inverse_of(out[v]);
+  return EMBED_OK;
 }
 
-static void answer(nearest_job *job, int32_t slots, int64_t row) {
-  const embed__nearest *q = job->q;
-  embed__topk *top = &job->heaps[row];
-  for (int32_t slot = 1; slot < slots; ++slot) embed__topk_merge(top, &job->heaps[(int64_t)slot * job->chunk + row]);
-  embed__topk_sort(top);
-  int64_t at = job->first + row, found = 0;
-  bool distance = q->metric == EMBED_METRIC_L2;
-  while (found < top->count && found < q->k && !(isinf(top->entries[found].value) && top->entries[found].value < 0)) {
-    q->ids[at * q->k + found] = top->entries[found].id;
-    q->scores[at * q->k + found] = distance ? -top->entries[found].value : top->entries[found].value;
-    ++found;
-  }
-  if (q->count) q->count[at] = (int32_t)found;
-  for (int64_t j = found; j < q->k; ++j) {
-    q->ids[at * q->k + j] = -1;
-    q->scores[at * q->k + j] = distance ? INFINITY : -INFINITY;
-  }
-}
-
-static embed_status take_heaps(embed_context *ctx, nearest_job *job, int64_t slots) {
-  int64_t heaps = slots * job->chunk;
-  EMBED__TRY(embed__scratch_matrix(ctx, heaps, job->capacity, sizeof *job->entries, &job->entries));
-  return embed__scratch_get(ctx, heaps, sizeof *job->heaps, &job->heaps);
-}
-
-static void empty_heaps(nearest_job *job, int64_t slots) {
-  for (int64_t i = 0; i < slots * job->chunk; ++i) job->heaps[i] = (embed__topk){.entries = job->entries + i * job->capacity, .capacity = job->capacity};
-}
-
-static embed_status cosine_norms(embed_context *ctx, nearest_job *job) {
-  const embed__nearest *q = job->q;
-  EMBED__TRY(embed__scratch_get(ctx, q->table->vocab, sizeof(float), &job->inverse));
+static embed_status cosine_norms(embed_context *ctx, product_job *job) {
+  const embed__nearest *q = job->search.q;
+  EMBED__TRY(embed__row_numbers(ctx, q->table, EMBED__INVERSE_NORMS, make_inverse_norms, &job->inverse));
   EMBED__TRY(embed__scratch_get(ctx, q->n, sizeof(float), &job->q_inverse));
-  EMBED__TRY(embed__norms(ctx, q->table, job->inverse));
-  for (int64_t v = 0; v < q->table->vocab; ++v) job->inverse[v] = inverse_of(job->inverse[v]);
   for (int64_t i = 0; i < q->n; ++i) job->q_inverse[i] = inverse_of((float)sqrt(ctx->kernels->row.sum_squares(q->queries + i * q->ldq, q->table->dim)));
   return EMBED_OK;
 }
 
-static embed_status by_product(embed_context *ctx, nearest_job *job) {
-  const embed__nearest *q = job->q;
+static embed_status by_product(embed_context *ctx, const embed__nearest *q) {
+  product_job job = {.search = {.ctx = ctx, .q = q, .capacity = embed__min(q->k, q->table->vocab)}};
+  embed__search *search = &job.search;
   embed__sweep s = {
-      .table = q->table, .x = (const unsigned char *)q->queries, .x_dtype = EMBED_F32, .n = q->n, .ldx = q->ldq, .take = take_tile, .reducer = job};
-  s.state_bytes = job->capacity * (int64_t)sizeof *job->entries + (int64_t)sizeof *job->heaps;
-  if (q->metric == EMBED_METRIC_COSINE) EMBED__TRY(cosine_norms(ctx, job));
+      .table = q->table, .x = (const unsigned char *)q->queries, .x_dtype = EMBED_F32, .n = q->n, .ldx = q->ldq, .take = take_tile, .reducer = &job};
+  s.state_bytes = embed__search_state_bytes(search);
+  if (q->metric == EMBED_METRIC_COSINE) EMBED__TRY(cosine_norms(ctx, &job));
   EMBED__TRY(embed__sweep_begin(ctx, &s));
-  job->chunk = s.chunk;
-  EMBED__TRY(take_heaps(ctx, job, s.slots));
-  for (job->first = 0; job->first < q->n; job->first += s.chunk) {
-    empty_heaps(job, s.slots);
-    EMBED__TRY(embed__sweep_chunk(ctx, &s, job->first));
-    for (int64_t row = 0; row < embed__min(s.chunk, q->n - job->first); ++row) answer(job, s.slots, row);
-  }
-  return EMBED_OK;
-}
-
-static embed_status by_distance(embed_context *ctx, nearest_job *job) {
-  enum { CHUNK = 16 };
-  const embed__nearest *q = job->q;
-  int32_t workers = embed__workers(ctx);
-  int64_t blocks = embed__ceil_div(q->table->vocab, EMBED__BLOCK), chunks = embed__ceil_div(q->n, CHUNK);
-  job->chunk = embed__min(q->n, CHUNK);
-  EMBED__TRY(embed__scratch_matrix(ctx, workers, q->table->dim, sizeof(float), &job->row));
-  EMBED__TRY(embed__scratch_get(ctx, workers * job->chunk * EMBED__BLOCK, sizeof(float), &job->distances));
-  EMBED__TRY(take_heaps(ctx, job, workers));
-  for (job->first = 0; job->first < q->n; job->first += CHUNK) {
-    empty_heaps(job, workers);
-    EMBED__TRY(embed__run_long(ctx, blocks, distances_of_block, job, job->first / CHUNK * blocks, chunks * blocks));
-    for (int64_t row = 0; row < embed__min(job->chunk, q->n - job->first); ++row) answer(job, workers, row);
+  search->chunk = s.chunk;
+  EMBED__TRY(embed__search_heaps(ctx, search, s.slots));
+  for (search->first = 0; search->first < q->n; search->first += s.chunk) {
+    embed__search_empty(search, s.slots);
+    EMBED__TRY(embed__sweep_chunk(ctx, &s, search->first));
+    for (int64_t i = 0; i < embed__min(s.chunk, q->n - search->first); ++i)
+      embed__search_answer(q, search->first + i, embed__search_sorted(search, s.slots, i));
   }
   return EMBED_OK;
 }
 
 embed_status embed__nearest_run(embed_context *ctx, const embed__nearest *q) {
-  nearest_job job = {.ctx = ctx, .q = q, .capacity = embed__min(q->k, q->table->vocab)};
-  return q->metric == EMBED_METRIC_L2 ? by_distance(ctx, &job) : by_product(ctx, &job);
+  return q->metric == EMBED_METRIC_L2 ? embed__nearest_by_distance(ctx, q) : by_product(ctx, q);
 }
 
 embed_status embed__nearest_options(embed_context *ctx, const embed_table *t, int64_t n, int32_t k, const int32_t *ids, const float *scores,

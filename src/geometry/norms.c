@@ -31,6 +31,22 @@ embed_status embed__norms(embed_context *ctx, const embed_table *t, float *norms
   return embed__run_long(ctx, tasks, norms_of_rows, &job, 0, tasks);
 }
 
+embed_status embed__row_numbers(embed_context *ctx, const embed_table *t, embed__numbers which, embed__make_numbers *make, const float **out) {
+  *out = embed__table_numbers(t, which);
+  if (*out) return EMBED_OK;
+  if (t->overlay) { /* it changes with its base, unasked */
+    float *room;
+    EMBED__TRY(embed__scratch_get(ctx, t->vocab + 1, sizeof(float), &room));
+    *out = room;
+    return make(ctx, t, room);
+  }
+  float *room = embed__table_numbers_room(t, which);
+  if (!room) return embed__out_of_memory(ctx, t->vocab * (int64_t)sizeof(float));
+  embed_status status = make(ctx, t, room);
+  *out = embed__table_numbers_keep(t, which, room, status == EMBED_OK);
+  return status;
+}
+
 embed_status embed_norms(embed_context *ctx, const embed_table *t, float *norms) {
   EMBED__BEGIN(ctx);
   EMBED__NOT_NULL(ctx, t);

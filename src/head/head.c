@@ -17,8 +17,16 @@ static void free_head(embed_head *h) {
   const embed_allocator memory = h->memory;
   if (h->bias) embed__free(&memory, h->bias, bias_bytes(h->table), EMBED__ALIGNMENT);
   embed__prepared_free(&memory, &h->prepared);
+  embed__sketch_free(&memory, h->sketch);
+  embed__subset_free(h);
   embed__table_release(h->table);
   embed__free(&memory, h, sizeof *h, EMBED__ALIGNMENT);
+}
+
+embed_status embed__head_form(embed_context *ctx, embed_head *h) {
+  if (h->flags & EMBED_HEAD_PREPARE && !h->prepared.block && embed__preparable(ctx, h->table))
+    EMBED__TRY(embed__prepare(ctx, h->table, &h->memory, &h->prepared));
+  return h->flags & EMBED_HEAD_SKETCH ? embed__sketch_new(ctx, h->table, &h->memory, &h->sketch) : EMBED_OK;
 }
 
 /* Copies of what is the caller's, and the table's second form. */
@@ -29,11 +37,8 @@ static embed_status fill(embed_context *ctx, embed_head *h, const float *bias, c
     if (!h->bias) return embed__out_of_memory(ctx, (int64_t)bias_bytes(t));
     memcpy(h->bias, bias, bias_bytes(t));
   }
-  if (saved)
-    h->prepared = *saved;
-  else if (h->flags & EMBED_HEAD_PREPARE && embed__preparable(ctx, t))
-    return embed__prepare(ctx, t, &h->memory, &h->prepared);
-  return EMBED_OK;
+  if (saved) h->prepared = *saved;
+  return embed__head_form(ctx, h);
 }
 
 embed_status embed__head_new(embed_context *ctx, const embed_table *t, const float *bias, const embed_head_options *o, const embed__prepared *saved,
@@ -42,16 +47,17 @@ embed_status embed__head_new(embed_context *ctx, const embed_table *t, const flo
   if (t->vocab > INT32_MAX) return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "a head over %" PRId64 " ids: logits have 32-bit ids", t->vocab);
   if (!isfinite(o->logit_scale)) return embed__fail(ctx, EMBED_E_OPTION, -1, "logit_scale is not finite");
   if (!isfinite(o->logit_softcap) || o->logit_softcap < 0) return embed__fail(ctx, EMBED_E_OPTION, -1, "logit_softcap must be 0 or a positive number");
-  if (o->flags & EMBED_HEAD_SKETCH) return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "sketched heads are not in this version");
-  if (o->flags & EMBED_HEAD_BLAS && o->flags & EMBED_HEAD_PREPARE)
-    return embed__fail(ctx, EMBED_E_OPTION, -1, "EMBED_HEAD_BLAS and PREPARE exclude each other: OpenBLAS multiplies the table as it is");
+  if (o->flags & EMBED_HEAD_SKETCH && o->logit_scale < 0)
+    return embed__fail(ctx, EMBED_E_OPTION, -1, "logit_scale is negative: EMBED_HEAD_SKETCH bounds logits of a positive one");
+  if (o->flags & EMBED_HEAD_BLAS && o->flags & (EMBED_HEAD_PREPARE | EMBED_HEAD_SKETCH))
+    return embed__fail(ctx, EMBED_E_OPTION, -1, "EMBED_HEAD_BLAS excludes PREPARE and SKETCH: OpenBLAS multiplies the table as it is");
   embed_head *h = embed__new(&ctx->memory, sizeof *h);
   if (!h) return embed__out_of_memory(ctx, (int64_t)sizeof *h);
   h->references = 1;
   h->memory = ctx->memory;
   h->scale = o->logit_scale != 0 ? o->logit_scale : 1.0f;
   h->softcap = o->logit_softcap;
-  h->flags = o->flags & (EMBED_HEAD_BLAS | EMBED_HEAD_PREPARE);
+  h->flags = o->flags & (EMBED_HEAD_BLAS | EMBED_HEAD_PREPARE | EMBED_HEAD_SKETCH);
   embed__table_retain(t);
   h->table = t;
   embed_status status = fill(ctx, h, bias, saved);
@@ -76,11 +82,16 @@ embed_status embed_head_create(embed_context *ctx, const embed_table *t, const f
   return embed__end(ctx, embed__head_new(ctx, t, bias, &o, NULL, out));
 }
 
+static embed_status refresh(embed_context *ctx, embed_head *h) {
+  if (h->base) EMBED__TRY(embed__subset_copy(ctx, h));
+  if (h->prepared.block) EMBED__TRY(embed__prepare_again(ctx, h->table, &h->memory, &h->prepared));
+  return h->sketch ? embed__sketch_again(ctx, h->table, h->sketch) : EMBED_OK;
+}
+
 embed_status embed_head_refresh(embed_context *ctx, embed_head *h) {
   EMBED__BEGIN(ctx);
   EMBED__NOT_NULL(ctx, h);
-  if (!h->prepared.block) return EMBED_OK;
-  return embed__end(ctx, embed__prepare_again(ctx, h->table, &h->memory, &h->prepared));
+  return embed__end(ctx, refresh(ctx, h));
 }
 
 embed_head *embed_head_retain(const embed_head *h) {
@@ -94,7 +105,7 @@ void embed_head_release(const embed_head *h) {
   if (last && embed__release(&last->references)) free_head(last);
 }
 
-const embed_table *embed_head_table(const embed_head *h) { return h ? h->table : NULL; }
+const embed_table *embed_head_table(const embed_head *h) { return h && !h->base ? h->table : NULL; }
 
 int32_t embed_head_is_tied(const embed_head *h, const embed_table *t) {
   if (!h || !t) return 0;
@@ -111,7 +122,14 @@ embed_status embed_head_describe(embed_context *ctx, const embed_head *h, embed_
   EMBED__NOT_NULL(ctx, h);
   const embed_table *t = h->table;
   embed_head_info info = {.vocab = t->vocab, .dim = t->dim, .table_bytes = t->vocab * t->row_bytes, .logit_scale = h->scale, .logit_softcap = h->softcap};
+  if (h->base) info.ids_checksum = h->map.checksum;
   info.extra_bytes = (int64_t)(h->bias ? bias_bytes(t) : 0) + (int64_t)h->prepared.bytes;
+  if (h->sketch) {
+    info.extra_bytes += (int64_t)h->sketch->bytes;
+    info.sketch_searches = atomic_load(&h->sketch->searches);
+    info.sketch_rows_verified = atomic_load(&h->sketch->verified);
+    info.sketch_bytes_read = atomic_load(&h->sketch->bytes_read);
+  }
   return embed__output(ctx, "embed_head_info", out, &info, sizeof info);
 }
 
@@ -140,7 +158,10 @@ static embed_status choose_activation(embed_context *ctx, embed_dtype dtype, emb
 }
 
 embed_status embed__head_fresh(embed_context *ctx, const embed_head *h) {
-  if (!h->prepared.block || embed__is_fresh(&h->prepared, h->table)) return EMBED_OK;
+  if (h->base && atomic_load_explicit(&h->base->changes, memory_order_acquire) != h->base_changes)
+    return embed__fail(ctx, EMBED_E_STALE, -1, "the table has changed since this subset's rows were copied: embed_head_refresh copies them again");
+  const bool prepared = !h->prepared.block || embed__is_fresh(&h->prepared, h->table), sketched = !h->sketch || embed__sketch_is_fresh(h->sketch, h->table);
+  if (prepared && sketched) return EMBED_OK;
   return embed__fail(ctx, EMBED_E_STALE, -1, "the table has changed since this head was prepared: embed_head_refresh makes it anew");
 }
 

@@ -14,7 +14,7 @@ enum { IDS = 16 /* of a task: a panel's worth */, PART = 64 /* hidden rows packe
 typedef struct at_job {
   const embed_head *head;
   const embed__kernels *kernels;
-  const int32_t *ids;
+  const int32_t *columns; /* of the ids */
   float *out;
   int64_t n, m, ldout;
   embed_nan_policy nan;
@@ -50,7 +50,7 @@ static void multiply_as_panel(const at_job *job, const int32_t *ids, int64_t cou
 static void logits_of_ids(void *arg, int64_t task, int32_t worker) {
   at_job *job = arg;
   const embed_table *t = job->head->table;
-  const int32_t *ids = job->ids + task * IDS;
+  const int32_t *ids = job->columns + task * IDS;
   const int64_t count = embed__min(IDS, job->m - task * IDS);
   float *z = job->out + task * IDS, *decoded = job->decoded ? job->decoded + worker * embed__decoded_floats(t) : NULL;
   if (job->head->prepared.block) multiply_as_panel(job, ids, count, worker, z);
@@ -117,20 +117,30 @@ static embed_status logits_at(embed_context *ctx, at_job *job, const embed__swee
   return refused == INT64_MAX ? EMBED_OK : embed__nan_error(ctx, refused);
 }
 
+/* The ids' rows in the head's own table. */
+static embed_status take_columns(embed_context *ctx, const embed_head *h, const int32_t *ids, int64_t m, const int32_t **columns) {
+  int32_t *mapped;
+  *columns = ids;
+  if (!h->base) return EMBED_OK;
+  EMBED__TRY(embed__scratch_get(ctx, m, sizeof *mapped, &mapped));
+  for (int64_t j = 0; j < m; ++j) mapped[j] = embed__column_of(&h->map, ids[j]);
+  *columns = mapped;
+  return EMBED_OK;
+}
+
 embed_status embed_logits_at(embed_context *ctx, const embed_head *h, const void *hidden, embed_dtype hidden_dtype, int64_t n, int64_t ld_hidden,
                              const int32_t *ids, int64_t m, float *logits_out, int64_t ld_logits, const embed_sweep_options *opts) {
   embed_sweep_options o;
   embed__sweep s;
-  at_job job = {.head = h, .ids = ids, .out = logits_out, .n = n, .m = m, .refused = INT64_MAX};
+  at_job job = {.head = h, .out = logits_out, .n = n, .m = m, .refused = INT64_MAX};
   EMBED__BEGIN(ctx);
   EMBED__TRY(embed__head_sweep(ctx, h, hidden, hidden_dtype, n, ld_hidden, opts, &o, &s));
   if (m < 0) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "m is %" PRId64, m);
   EMBED__TRY(embed__check_buffer(ctx, "logits", logits_out, EMBED_F32, m ? n : 0, m, ld_logits, &job.ldout));
   if (m > 0 && !ids) return embed__null(ctx, "ids");
-  for (int64_t j = 0; j < m; ++j)
-    if (ids[j] < 0 || ids[j] >= h->table->vocab)
-      return embed__fail(ctx, EMBED_E_ID, j, "id %d at position %" PRId64 " is outside the vocabulary of %" PRId64 " rows", ids[j], j, h->table->vocab);
+  EMBED__TRY(embed__head_check_ids(ctx, h, ids, m));
   if (n == 0 || m == 0) return EMBED_OK;
   job.nan = o.nan;
+  EMBED__TRY(take_columns(ctx, h, ids, m, &job.columns));
   return embed__end(ctx, logits_at(ctx, &job, &s));
 }

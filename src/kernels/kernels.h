@@ -4,11 +4,13 @@
 
 #include "kernels/dot.h"
 #include "kernels/gather.h"
-#include "kernels/gemm.h"
-#include "kernels/opt.h"
+#include "kernels/gumbel.h"
 #include "kernels/panel.h"
 #include "kernels/reduce.h"
 #include "kernels/row.h"
+#include "kernels/sketch.h"
+#include "kernels/gemm.h"
+#include "kernels/opt.h"
 #include "kernels/softmax.h"
 
 /* Every kernel of one level. Made once per context and never changed after. */
@@ -18,8 +20,10 @@ typedef struct embed__kernels {
   embed__reduce_kernels reduce;
   embed__opt_kernels opt;
   embed__gather_kernels gather;
+  embed__gumbel_kernels gumbel;
   embed__panel_kernels panel;
   embed__dot_block_kernels dot_blocks;
+  embed__sketch_kernels sketch;
   embed__gemm_kernels gemm;
   embed__softmax_kernels softmax;
 } embed__kernels;

@@ -12,8 +12,10 @@
 #define REDUCE(level)     embed__reduce_##level(&k->reduce);
 #define OPT(level)        embed__opt_##level(&k->opt);
 #define GATHER(level)     embed__gather_##level(&k->gather);
+#define GUMBEL(level)     embed__gumbel_##level(&k->gumbel);
 #define PANEL(level)      embed__panel_##level(&k->panel);
 #define QUANTISED(level)  embed__quantised_##level(&k->panel);
+#define SKETCH(level)     embed__sketch_##level(&k->sketch);
 #define GEMM(level)       embed__gemm_##level(&k->gemm);
 #define SOFTMAX(level)    embed__softmax_##level(&k->softmax);
 #define LEVEL(name, needs, families)               \

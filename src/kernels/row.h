@@ -32,9 +32,10 @@ typedef struct embed__row_kernels {
   embed__round_row *to_f16, *to_bf16;
   embed__copy_row *copy;
   void (*fence)(void);
-  void (*add)(float *sum, const float *row, int64_t dim);                      /* sum[j] += row[j] */
-  void (*add_scaled)(float *sum, const float *row, int64_t dim, float weight); /* sum[j] += weight * row[j], two roundings */
-  void (*scale)(float *row, int64_t dim, float factor);                        /* row[j] *= factor, in place */
+  void (*add)(float *sum, const float *row, int64_t dim);                       /* sum[j] += row[j] */
+  void (*add_scaled)(float *sum, const float *row, int64_t dim, float weight);  /* sum[j] += weight * row[j], two roundings */
+  void (*scale)(float *row, int64_t dim, float factor);                         /* row[j] *= factor, in place */
+  void (*multiply)(float *values, const float *row, int64_t dim, float factor); /* values[j] * factor * row[j], two roundings, in this order */
   void (*keep_max)(float *best, const float *row, int64_t dim); /* best[j] = row[j] where row[j] > best[j] or row[j] is NaN; a NaN in best stays */
   void (*keep_min)(float *best, const float *row, int64_t dim);
   /* Sum of squares in 16 double lanes (lane j % 16; products of floats are exact in double, so FMA changes nothing),

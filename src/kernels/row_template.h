@@ -89,6 +89,10 @@ static void add_scaled(float *sum, const float *row, int64_t dim, float weight) 
   const floats by = spread(weight);
   UPDATE(sum, plus(a, times(by, b)))
 }
+static void multiply(float *values, const float *row, int64_t dim, float factor) {
+  const floats by = spread(factor);
+  UPDATE(values, times(times(a, by), b))
+}
 static void keep_max(float *best, const float *row, int64_t dim) { UPDATE(best, larger(a, b)) }
 static void keep_min(float *best, const float *row, int64_t dim) { UPDATE(best, smaller(a, b)) }
 
@@ -141,6 +145,7 @@ static void use_all(embed__row_kernels *k) {
   k->add = add;
   k->add_scaled = add_scaled;
   k->scale = scale;
+  k->multiply = multiply;
   k->keep_max = keep_max;
   k->keep_min = keep_min;
   k->sum_squares = sum_squares;

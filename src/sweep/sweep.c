@@ -29,7 +29,7 @@ embed_status embed__sweep_begin(embed_context *ctx, embed__sweep *s) {
   EMBED__TRY(embed__plan_sweep(ctx, s));
   const embed_table *t = s->table;
   const int64_t workers = embed__workers(ctx);
-  if (s->x_dtype != EMBED_F32 || s->round) EMBED__TRY(embed__scratch_matrix(ctx, s->chunk, t->dim, sizeof(float), &s->hidden));
+  if (s->x_dtype != EMBED_F32 || s->round || s->rows) EMBED__TRY(embed__scratch_matrix(ctx, s->chunk, t->dim, sizeof(float), &s->hidden));
   int64_t tiles = workers * s->tile_rows * EMBED__TILE_LD;
   if (s->way == EMBED__BY_BLAS) tiles = s->out ? 0 : s->chunk * embed__min(t->vocab, embed__blas_columns(s));
   if (tiles > 0) EMBED__TRY(embed__scratch_get(ctx, tiles, sizeof(float), &s->tiles));
@@ -47,7 +47,8 @@ static void load_hidden(const embed__kernels *k, const embed__sweep *s, int64_t 
   const int64_t row_bytes = s->ldx * embed__float_bytes(s->x_dtype);
   for (int64_t i = 0; i < rows; ++i) {
     float *row = s->hidden + i * s->table->dim;
-    embed__load_row(k, s->x + (first + i) * row_bytes, s->x_dtype, row, s->table->dim);
+    const int64_t from = s->rows ? s->rows[first + i] : first + i;
+    embed__load_row(k, s->x + from * row_bytes, s->x_dtype, row, s->table->dim);
     if (s->round) embed__round_activation(k, s->activation, row, s->table->dim);
   }
 }

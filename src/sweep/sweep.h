@@ -41,6 +41,7 @@ typedef struct embed__sweep {
   const unsigned char *x;                 /* hidden [n, dim] */
   embed_dtype x_dtype;
   embed__activation activation;
+  const int64_t *rows; /* of x that are swept, [n]; NULL = the first n */
   int64_t n, ldx;
   float *out; /* [n, vocab] where the products are wanted; NULL = tiles in scratch */
   int64_t ldout;

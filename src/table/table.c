@@ -141,6 +141,29 @@ embed_status embed_table_view(embed_context *ctx, const void *data, int64_t rows
   return embed__table_view(ctx, data, rows, dim, opts, done, arg, out);
 }
 
+static size_t numbers_bytes(const embed_table *t, embed__numbers which) { return ((size_t)t->vocab + (which == EMBED__HALF_SQUARES)) * sizeof(float); }
+
+const float *embed__table_numbers(const embed_table *t, embed__numbers which) { return atomic_load_explicit(&t->numbers[which], memory_order_acquire); }
+
+float *embed__table_numbers_room(const embed_table *t, embed__numbers which) {
+  if ((uint64_t)t->vocab >= SIZE_MAX / sizeof(float)) return NULL;
+  return embed__allocate(&t->memory, numbers_bytes(t, which), EMBED__ALIGNMENT);
+}
+
+const float *embed__table_numbers_keep(const embed_table *t, embed__numbers which, float *room, bool publish) {
+  embed_table *shared = (embed_table *)(uintptr_t)t; /* what is kept is not part of what const protects */
+  float *first = NULL;
+  if (publish && atomic_compare_exchange_strong_explicit(&shared->numbers[which], &first, room, memory_order_acq_rel, memory_order_acquire)) return room;
+  embed__free(&t->memory, room, numbers_bytes(t, which), EMBED__ALIGNMENT);
+  return first;
+}
+
+static void forget_numbers(embed_table *t) {
+  for (int which = 0; which < EMBED__NUMBERS; ++which)
+    embed__free(&t->memory, atomic_exchange_explicit(&t->numbers[which], NULL, memory_order_acquire), numbers_bytes(t, (embed__numbers)which),
+                EMBED__ALIGNMENT);
+}
+
 embed_table *embed__table_retain(const embed_table *t) {
   embed_table *shared = (embed_table *)(uintptr_t)t; /* the count is not part of what const protects */
   if (shared) embed__retain(&shared->references);
@@ -151,6 +174,7 @@ void embed__table_release(const embed_table *t) {
   embed_table *last = (embed_table *)(uintptr_t)t;
   if (!last || !embed__release(&last->references)) return;
   const embed_allocator memory = last->memory;
+  forget_numbers(last);
   if (last->owned_bytes) embed__free(&memory, last->data, (size_t)last->owned_bytes, last->owned_alignment);
   if (last->done) last->done(last->done_arg);
   embed__overlay_free(last->overlay, &memory);
@@ -170,7 +194,9 @@ const void *embed_table_data(const embed_table *t) { return t ? t->data : NULL; 
 void *embed_table_mutable_data(embed_table *t) { return t && t->writable ? t->data : NULL; }
 
 void embed__table_changed(embed_table *t) {
-  if (t) atomic_fetch_add_explicit(&t->changes, 1, memory_order_release);
+  if (!t) return;
+  atomic_fetch_add_explicit(&t->changes, 1, memory_order_release);
+  forget_numbers(t);
 }
 
 void embed_table_changed(embed_table *t) { embed__table_changed(t); }

@@ -13,10 +13,17 @@
 
 typedef struct embed__overlay embed__overlay; /* overlay.h */
 
+/* Numbers about the rows, made by the first call that needs them. */
+typedef enum embed__numbers {
+  EMBED__INVERSE_NORMS, /* [vocab] */
+  EMBED__HALF_SQUARES,  /* [vocab + 1] */
+  EMBED__NUMBERS
+} embed__numbers;
+
 struct embed_table {
   embed__refcount references;
   bool writable;
-  bool vector;         /* its one row was a tensor of one extent: writers that know the difference keep it */
+  bool vector;             /* its one row was a tensor of one extent: writers that know the difference keep it */
   unsigned char *data;     /* row 0; NULL with an overlay */
   embed__overlay *overlay; /* NULL: the rows lie row_bytes apart from data on; else in the tables of the overlay */
   int64_t rows;            /* stored */
@@ -28,6 +35,7 @@ struct embed_table {
   int32_t group; /* columns per scale, 0 where the dtype has none */
   const embed__codec *codec;
   _Atomic uint64_t changes;
+  _Atomic(float *) numbers[EMBED__NUMBERS]; /* embed__table_numbers */
   embed_allocator memory;
   int64_t owned_bytes;    /* of data, 0 = somebody else's */
   size_t owned_alignment; /* of data */
@@ -57,6 +65,13 @@ static inline void embed__decode(const embed_context *ctx, const embed_table *t,
 embed_table *embed__table_retain(const embed_table *t);
 void embed__table_release(const embed_table *t);
 void embed__table_changed(embed_table *t);
+/* Numbers that const calls share until the rows change; NULL = nobody has made them. They are published once, by whoever is
+ * first, and gone when the table's owner, who is alone then, says that it has changed: so no reader ever holds old ones. A
+ * table that changes with others, an overlay, keeps none. */
+const float *embed__table_numbers(const embed_table *t, embed__numbers which);
+float *embed__table_numbers_room(const embed_table *t, embed__numbers which); /* to make them in; NULL = no memory */
+/* Gives room up, filled or (publish false) not; answers what all share from now on. */
+const float *embed__table_numbers_keep(const embed_table *t, embed__numbers which, float *room, bool publish);
 /* A handle of a shape and layout, proved; its data or overlay is still to be set. */
 embed_status embed__table_handle(embed_context *ctx, int64_t rows, int64_t dim, const embed_table_options *o, embed_table **out);
 /* An owned table whose rows are not written yet. For convert and the readers. */

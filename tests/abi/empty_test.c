@@ -69,6 +69,17 @@ static void sweeps_over_nothing_read_no_pointer(void **state) {
     int32_t count[WORLD_N] = {7, 7, 7};
     OK(embed_topk(ctx, w.head, w.vectors, EMBED_F32, WORLD_N, 0, 0, p, p, logsumexp, count, NULL));
     assert_int_equal(count[0] | count[1] | count[2], 0);
+    OK(embed_sweep(ctx, w.head, p, EMBED_F32, 0, p, 0, p, p, NULL, 0, NULL, w.result));
+    OK(embed_sweep(ctx, no_logits, w.vectors, EMBED_F32, 0, NULL, WORLD_N, p, NULL, NULL, 0, NULL, w.result));
+    OK(embed_sweep_logits(ctx, p, 5, 0, p, 0, p, p, NULL, 0, NULL, w.result));
+    OK(embed_sweep_logits(ctx, p, 0, 0, NULL, 3, p, NULL, NULL, 0, NULL, w.result));
+    OK(embed_rules_ban(ctx, w.rules, p, 0));
+    OK(embed_rules_bias(ctx, w.rules, p, p, 0));
+    OK(embed_rules_push(ctx, w.rules, p, 0));
+    embed_head *none = NULL;
+    OK(embed_head_create_subset(ctx, w.head, p, 0, &none));
+    assert_int_equal(embed_head_vocab(none), 0);
+    embed_head_release(none);
     OK(embed_cross_entropy(ctx, w.head, p, EMBED_F32, 0, 0, p, p, p, NULL));
     OK(embed_cross_entropy_backward(ctx, w.head, p, EMBED_F32, 0, 0, p, p, p, p, 0, NULL, 0, NULL));
     OK(embed_cross_entropy_train(ctx, w.head, p, EMBED_F32, 0, 0, p, p, p, NULL, p, EMBED_F32, 0, NULL, NULL));

@@ -12,6 +12,8 @@ typedef struct world {
   embed_context *ctx;
   embed_table *table;
   embed_head *head, *prepared;
+  embed_rules *rules;
+  embed_result *result;
   embed_file *file;
   char path[4096];
   int32_t ids[WORLD_N];
@@ -33,6 +35,8 @@ static inline void release_table(void *made) { embed_table_release(made); }
 static inline void release_head(void *made) { embed_head_release(made); }
 static inline void release_file(void *made) { embed_file_release(made); }
 static inline void release_writer(void *made) { embed_writer_release(made); }
+static inline void release_rules(void *made) { embed_rules_release(made); }
+static inline void release_result(void *made) { embed_result_release(made); }
 static inline void release_grad(void *made) { embed_grad_release(made); }
 static inline void release_optimizer(void *made) { embed_optimizer_release(made); }
 
@@ -44,6 +48,12 @@ static inline void release_optimizer(void *made) { embed_optimizer_release(made)
     (o)->release = release_##type; \
     return status;                 \
   } while (0)
+#define release_embed_table     release_table
+#define release_embed_head      release_head
+#define release_embed_file      release_file
+#define release_embed_writer    release_writer
+#define release_embed_rules     release_rules
+#define release_embed_result    release_result
 #define release_embed_table     release_table
 #define release_embed_head      release_head
 #define release_embed_file      release_file
@@ -123,6 +133,11 @@ static inline embed_status use_prepared_head(embed_context *ctx, const world *w,
   (void)options;
   MAKES(o, embed_head, embed_head_create(ctx, w->table, w->vectors, &prepare, &handle));
 }
+static inline embed_status use_sketched_head(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  const embed_head_options sketch = {.size = sizeof sketch, .flags = EMBED_HEAD_SKETCH};
+  (void)options;
+  MAKES(o, embed_head, embed_head_create(ctx, w->table, w->vectors, &sketch, &handle));
+}
 static inline embed_status use_head_refresh(embed_context *ctx, const world *w, const void *options, outcome *o) {
   (void)options, (void)o;
   return embed_head_refresh(ctx, w->prepared);
@@ -142,6 +157,83 @@ static inline embed_status use_logits_at(embed_context *ctx, const world *w, con
 static inline embed_status use_topk(embed_context *ctx, const world *w, const void *options, outcome *o) {
   return embed_topk(ctx, w->head, w->vectors, EMBED_F32, WORLD_N, 0, 2, (int32_t *)(void *)o->out, (float *)(void *)(o->out + 1024),
                     (float *)(void *)(o->out + 2048), (int32_t *)(void *)(o->out + 3072), options);
+}
+static inline embed_status use_head_create_subset(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  (void)options;
+  MAKES(o, embed_head, embed_head_create_subset(ctx, w->prepared, w->ids, WORLD_N, &handle));
+}
+static inline embed_status use_rules_create(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  (void)w, (void)options;
+  MAKES(o, embed_rules, embed_rules_create(ctx, WORLD_ROWS, &handle));
+}
+static inline embed_status use_all_rules(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  const uint32_t bits = 0x3f;
+  embed_rules *rules = NULL;
+  (void)options;
+  embed_status status = embed_rules_create(ctx, WORLD_ROWS, &rules);
+  if (status == EMBED_OK) status = embed_rules_ban(ctx, rules, w->ids, 1);
+  if (status == EMBED_OK) status = embed_rules_bias(ctx, rules, w->ids, w->vectors, WORLD_N);
+  if (status == EMBED_OK) status = embed_rules_allow(ctx, rules, &bits, 1);
+  if (status == EMBED_OK) status = embed_rules_push(ctx, rules, w->ids, WORLD_N);
+  if (status == EMBED_OK) status = embed_rules_pop(ctx, rules, 1);
+  if (status != EMBED_OK) {
+    embed_rules_release(rules);
+    rules = NULL;
+  }
+  o->made = rules;
+  o->release = release_rules;
+  return status;
+}
+static inline embed_status use_result_create(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  (void)w, (void)options;
+  MAKES(o, embed_result, embed_result_create(ctx, &handle));
+}
+static inline embed_status take_answers(const world *w, embed_status status, outcome *o) {
+  for (int i = 0; i < 10 && status == EMBED_OK; ++i) {
+    int64_t rows, cols;
+    const void *answer = embed_result_f32(w->result, 1u << i, &rows, &cols);
+    if (!answer) answer = embed_result_i32(w->result, 1u << i, &rows, &cols);
+    if (answer && rows * cols > 0) memcpy(o->out + 256 * i, answer, (size_t)(rows * cols) * 4);
+  }
+  return status;
+}
+static inline embed_status use_sweep(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  const embed_sample_params params = {.size = sizeof params, .temperature = 1, .top_p = .9, .frequency = .5};
+  const embed_rules *rules[WORLD_N] = {w->rules, NULL, w->rules};
+  return take_answers(w, embed_sweep(ctx, w->head, w->vectors, EMBED_F32, 0, NULL, WORLD_N, w->ids, rules, &params, 1, options, w->result), o);
+}
+static inline embed_status use_sweep_logits(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  const embed_rules *rules[WORLD_N] = {NULL, w->rules, NULL};
+  return take_answers(w, embed_sweep_logits(ctx, w->vectors, WORLD_ROWS, 0, NULL, WORLD_N, w->ids, rules, NULL, 0, options, w->result), o);
+}
+static inline embed_status use_sample(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  const embed_sample_params params[WORLD_N] = {
+      {.size = sizeof *params}, {.size = sizeof *params, .temperature = 1}, {.size = sizeof *params, .temperature = 1, .top_p = .9}};
+  const embed_rules *rules[WORLD_N] = {NULL, w->rules, NULL};
+  return embed_sample(ctx, w->head, w->vectors, EMBED_F32, WORLD_N, 0, rules, params, WORLD_N, (int32_t *)(void *)o->out, (float *)(void *)(o->out + 1024),
+                      options);
+}
+/* Parameters are a struct of their own size as well: all zero is none. */
+static inline embed_status use_sample_params(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  return embed_sample(ctx, w->head, w->vectors, EMBED_F32, WORLD_N, 0, NULL, options, options != NULL, (int32_t *)(void *)o->out,
+                      (float *)(void *)(o->out + 1024), NULL);
+}
+static inline embed_status use_verify(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  const embed_sample_params params = {.size = sizeof params, .temperature = 1, .top_p = .9, .frequency = .5};
+  const int64_t offsets[2] = {0, WORLD_N};
+  const embed_rules *rules[1] = {w->rules};
+  return embed_verify(ctx, w->head, w->vectors, EMBED_F32, 0, offsets, 1, w->ids, NULL, 0, rules, &params, 1, (int32_t *)(void *)o->out,
+                      (int32_t *)(void *)(o->out + 1024), options);
+}
+/* All that can be asked. */
+static const embed_sweep_options ask_all = {.size = sizeof ask_all, .ask = 1023, .k = 2};
+static inline embed_status use_whole_sweep(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  (void)options;
+  return use_sweep(ctx, w, &ask_all, o);
+}
+static inline embed_status use_whole_sweep_logits(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  (void)options;
+  return use_sweep_logits(ctx, w, &ask_all, o);
 }
 static inline embed_status use_norms(embed_context *ctx, const world *w, const void *options, outcome *o) {
   (void)options;
@@ -422,12 +514,24 @@ static const call calls[] = {
     {"head_create", use_head_create, sizeof(embed_head_options), 0},
     {"head_describe", use_head_describe, 0, sizeof(embed_head_info)},
     {"prepared_head", use_prepared_head, 0, 0},
+    {"sketched_head", use_sketched_head, 0, 0},
     {"head_refresh", use_head_refresh, 0, 0},
     {"prepared_logits", use_prepared_logits, sizeof(embed_sweep_options), 0},
     {"prepared_logits_at", use_prepared_logits_at, sizeof(embed_sweep_options), 0},
     {"logits", use_logits, sizeof(embed_sweep_options), 0},
     {"logits_at", use_logits_at, sizeof(embed_sweep_options), 0},
     {"topk", use_topk, sizeof(embed_sweep_options), 0},
+    {"head_create_subset", use_head_create_subset, 0, 0},
+    {"rules_create", use_rules_create, 0, 0},
+    {"all_rules", use_all_rules, 0, 0},
+    {"result_create", use_result_create, 0, 0},
+    {"sweep", use_sweep, sizeof(embed_sweep_options), 0},
+    {"sweep_logits", use_sweep_logits, sizeof(embed_sweep_options), 0},
+    {"sample", use_sample, sizeof(embed_sweep_options), 0},
+    {"sample_params", use_sample_params, sizeof(embed_sample_params), 0},
+    {"verify", use_verify, sizeof(embed_sweep_options), 0},
+    {"whole_sweep", use_whole_sweep, 0, 0},
+    {"whole_sweep_logits", use_whole_sweep_logits, 0, 0},
     {"cross_entropy", use_cross_entropy, sizeof(embed_loss_options), 0},
     {"cross_entropy_backward", use_cross_entropy_backward, sizeof(embed_loss_options), 0},
     {"cross_entropy_train", use_cross_entropy_train, sizeof(embed_loss_options), 0},
@@ -506,6 +610,10 @@ static inline void world_new(world *w) {
   OK(embed_head_create(w->ctx, w->table, NULL, NULL, &w->head));
   const embed_head_options prepare = {.size = sizeof prepare, .flags = EMBED_HEAD_PREPARE};
   OK(embed_head_create(w->ctx, w->table, NULL, &prepare, &w->prepared));
+  OK(embed_result_create(w->ctx, &w->result));
+  OK(embed_rules_create(w->ctx, WORLD_ROWS, &w->rules));
+  OK(embed_rules_bias(w->ctx, w->rules, w->ids, w->vectors, WORLD_N));
+  OK(embed_rules_push(w->ctx, w->rules, w->ids, WORLD_N));
   snprintf(w->path, sizeof w->path, "%s/calls-%ld.bin", TEST_BINARY_DIR, (long)getpid());
   FILE *f = fopen(w->path, "wb"); /* word2vec's binary form */
   assert_non_null(f);
@@ -524,6 +632,8 @@ static inline void world_free(world *w) {
   embed_file_release(w->file);
   embed_head_release(w->head);
   embed_head_release(w->prepared);
+  embed_rules_release(w->rules);
+  embed_result_release(w->result);
   embed_table_release(w->table);
   embed_context_release(w->ctx);
   unlink(w->path);

@@ -165,6 +165,24 @@ static void zero_rows_and_nan_rows_do_not_win(void **state) {
   embed_context_release(ctx);
 }
 
+/* 1 / norm of a row times that of the query is past float here. */
+static void small_rows_have_their_cosines(void **state) {
+  static const float norms[] = {1e-15f, 1e-21f, 3e-25f, 1e-40f};
+  (void)state;
+  embed_context *ctx = context(NULL, NULL);
+  for (int i = 0; i < 4; ++i) {
+    float rows[3] = {-norms[i], norms[i], 2 * norms[i]}, scores[3];
+    int32_t ids[3], count = 0;
+    embed_table *t = view(ctx, rows, 3, 1, 3);
+    assert_int_equal(embed_nearest(ctx, t, &norms[i], 1, 0, 3, NULL, 0, ids, scores, &count, NULL), EMBED_OK);
+    assert_int_equal(count, 3);
+    for (int j = 0; j < 3; ++j) assert_true(fabsf(scores[j]) <= (i ? 2 : 1.000001f)); /* products may be too small to be more than a sign */
+    if (i == 0) assert_true(ids[2] == 0 && scores[2] < -.999f && scores[0] > .999f);
+    embed_table_release(t);
+  }
+  embed_context_release(ctx);
+}
+
 static void bad_calls_are_refused(void **state) {
   (void)state;
   embed_context *ctx = context(NULL, NULL);
@@ -192,6 +210,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(norms_are_the_same_bits_at_every_level), cmocka_unit_test(nearest_of_m8_by_cosine),
       cmocka_unit_test(analogy_leaves_its_three_words_out),     cmocka_unit_test(dot_and_distance_rank_as_written),
       cmocka_unit_test(zero_rows_and_nan_rows_do_not_win),      cmocka_unit_test(bad_calls_are_refused),
+      cmocka_unit_test(small_rows_have_their_cosines),
   };
   if (argc > 1) cmocka_set_test_filter(argv[1]);
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -238,10 +238,22 @@ static void greedy_tokens_of_a_small_story_model(void **state) {
   embed_table *t = NULL;
   embed_head *h = NULL;
   assert_int_equal(embed_table_view(hidden.ctx, w, VOCAB, DIM, NULL, NULL, NULL, &t), EMBED_OK);
-  assert_int_equal(embed_head_create(hidden.ctx, t, NULL, NULL, &h), EMBED_OK);
-  assert_int_equal(embed_topk(hidden.ctx, h, embed_table_data(hidden.table), EMBED_F32, STEPS, 0, 1, got, best, NULL, NULL, NULL), EMBED_OK);
-  assert_memory_equal(got, tokens + 1, sizeof got);
-  embed_head_release(h);
+  const float *x = embed_table_data(hidden.table);
+  static const uint32_t forms[] = {0, EMBED_HEAD_PREPARE, EMBED_HEAD_SKETCH, EMBED_HEAD_PREPARE | EMBED_HEAD_SKETCH};
+  for (int form = 0; form < 4; ++form) {
+    const embed_head_options options = {.size = sizeof options, .flags = forms[form]};
+    assert_int_equal(embed_head_create(hidden.ctx, t, NULL, &options, &h), EMBED_OK);
+    for (int64_t together = 1; together <= STEPS; together *= 16) {
+      memset(got, -1, sizeof got);
+      for (int64_t i = 0; i < STEPS; i += together)
+        assert_int_equal(embed_topk(hidden.ctx, h, x + i * DIM, EMBED_F32, together, 0, 1, got + i, best, NULL, NULL, NULL), EMBED_OK);
+      assert_memory_equal(got, tokens + 1, sizeof got);
+    }
+    embed_head_info info = {.size = sizeof info};
+    assert_int_equal(embed_head_describe(hidden.ctx, h, &info), EMBED_OK);
+    assert_int_equal(info.sketch_searches > 0, forms[form] & EMBED_HEAD_SKETCH ? 1 : 0);
+    embed_head_release(h);
+  }
   embed_table_release(t);
   close_vocabulary(&hidden);
   free(w);

@@ -20,3 +20,9 @@ done_by help lookup
 holds "--ids LIST"
 holds_not "-k K"
 refused 2 'there is no command "nonsense"' help nonsense
+done_by help sample
+holds "--temperature T  divides"
+holds_not "--logprobs"
+done_by help topk
+holds "--logprobs       log-prob"
+holds_not "--temperature"

@@ -2,6 +2,7 @@
 # Every --json is one JSON value with its keys in their order.
 command -v python3 >/dev/null && python3 -c 'import json' || exit 77
 done_by lookup "$glove" --ids 654,0 --npy h.npy
+{ printf '\223NUMPY\001\000\166\000%-117s\n' "{'descr': '<i4', 'fortran_order': False, 'shape': (2,), }" && printf '\216\002\000\000\000\000\000\000'; } >t.npy
 printf '2 2\na\377\342\202\300"\\\001 \000\000\300\177\000\000\200\377b \051\153\156\116\001\000\000\000' >odd.bin
 cat >check.py <<'PY'
 import json, struct, sys
@@ -34,6 +35,14 @@ top = value('topk')
 assert [list(row) for row in top] == [['logsumexp', 'top']] * 2
 assert all(list(one) == ['id', 'token', 'logit'] for row in top for one in row['top'])
 assert [one['id'] for one in top[0]['top']] == [654, 1683, 1948, 600, 765]
+assert [list(one) for row in value('logprobs') for one in row['top']] == [['id', 'token', 'logit', 'logprob']] * 10
+
+score = value('score')
+assert list(score) == ['logprob', 'perplexity', 'targets'], score
+assert [list(one) for one in score['targets']] == [['id', 'token', 'logprob', 'rank', 'entropy']] * 2, score
+assert [one['rank'] for one in score['targets']] == [1, 1] and abs(score['logprob'] - sum(one['logprob'] for one in score['targets'])) < 1e-6
+drawn = value('sample')
+assert [list(one) for one in drawn] == [['id', 'token', 'logprob']] * 2, drawn
 for name in 'neighbors', 'analogy':
     best = value(name)
     assert len(best) == 10 and all(list(one) == ['id', 'token', 'score'] for one in best), best
@@ -55,6 +64,9 @@ done <<'LIST'
 info info "$glove"
 lookup lookup "$glove" --ids 0:2000
 topk topk "$glove" --hidden h.npy -k 5
+logprobs topk "$glove" --hidden h.npy -k 5 --logprobs
+sample sample "$glove" --hidden h.npy
+score score "$glove" --hidden h.npy --targets t.npy
 neighbors neighbors "$glove" king
 analogy analogy "$glove" man king woman
 verify verify "$glove"

@@ -47,3 +47,18 @@ head -c 300 h.npy >cut.npy
 refused 1 'cut.npy: ' topk "$glove" --hidden cut.npy
 refused 2 '--hidden is missing' topk "$glove"
 refused 2 'not "0"' topk "$glove" --hidden h.npy -k 0
+
+# Log-probabilities: each logit less the log-sum-exp of all; the column comes only where it is asked for.
+done_by topk "$glove" --hidden three.npy -k 2 --logprobs
+is "$(grep -c '^      id  token  *logit  *logprob$' out)" 3
+is "$(awk '$1 == 654 || $1 == 1683 { printf "%s %s ", $1, $2 }' out)" "654 king 654 king 1683 prince "
+done_by topk "$glove" --hidden h.npy -k 2 --logprobs
+near "$(awk '$1 == 654 { print $4 }' out)" -0.000132 5e-6
+near "$(awk '$1 == 1683 { print $4 }' out)" -9.760214 2e-5
+done_by topk "$glove" --hidden h.npy -k 2000 --logprobs --json
+is "$(grep -o '"logit":[^,]*,"logprob":[^,}]*}' out | wc -l)" 2000
+near "$(grep -o '"logprob":[^}]*' out | awk -F: '{ s += exp($2) } END { print s }')" 1 2e-5
+done_by topk "$glove" --hidden h.npy -k 2
+holds_not logprob
+refused 2 'takes no --logprobs' neighbors "$glove" king --logprobs
+refused 2 'takes no --top-p' topk "$glove" --hidden h.npy --top-p 0.5

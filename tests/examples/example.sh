@@ -44,12 +44,43 @@ any worker that is free: the same bits as alone"
     if ./decode "$glove" no-such-word 3 2>err; then exit 1; fi
     grep -q no-such-word err
     ;;
+  answers)
+    compile "$here/answers.c" "$@" -o answers
+    said=$(./answers "$glove" king queen)
+    says "best: prince queen son
+drawn: prince
+queen: log-probability -9.837, rank 3
+entropy: 0.00152"
+    if ./answers "$glove" king no-such-word 2>err; then exit 1; fi
+    grep -q no-such-word err
+    ;;
   first)
     compile "$here/first.c" "$@" -o first
     said=$(./first "$glove" king)
     says "king 37.4250
 prince 27.6650
 queen 27.5883"
+    ;;
+  story)
+    data=$here/../../../shared/data/stories260k
+    if [ ! -d "$data" ]; then echo "skipped: no model in ../shared/data" && exit 77; fi
+    compile "$here/story.c" "$@" -lm -o story
+    ./story -i "$data/stories260K.bin" "$data/tok512.bin" >ids # the 256 that follow BOS
+    od -An -v -t d4 -w4 -j 132 "$data/ids_257_i32.npy" | tr -d ' ' >published
+    [ "$(wc -l <published)" -eq 256 ] && diff published ids
+    said=$(./story "$data/stories260K.bin" "$data/tok512.bin")
+    says "$(tail -n +3 "$data/greedy.txt")" # behind BOS
+    ./story -t 1 -p 0.9 -s 4 "$data/stories260K.bin" "$data/tok512.bin" >other
+    ./story -t 1 -p 0.9 -s 4 "$data/stories260K.bin" "$data/tok512.bin" | cmp - other # the same seed, the same story
+    ./story -t 1 -p 0.9 -s 5 "$data/stories260K.bin" "$data/tok512.bin" >another
+    if [ "$(cat other)" = "$said" ] || cmp -s other another; then echo "another seed tells the same story" && exit 1; fi
+    ./story -t 1 -p 0.0001 -s 5 "$data/stories260K.bin" "$data/tok512.bin" >greedy # the least nucleus is one token
+    [ "$(cat greedy)" = "$said" ]
+    head -c 100000 "$data/stories260K.bin" >cut
+    if ./story cut "$data/tok512.bin" 2>err; then exit 1; fi
+    grep -q '^cut: no whole checkpoint' err
+    if ./story "$data/stories260K.bin" cut 2>err; then exit 1; fi
+    grep -q '^cut: no tokenizer' err
     ;;
   train)
     compile "$here/train.c" "$@" -o train

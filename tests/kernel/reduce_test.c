@@ -29,6 +29,12 @@ static void check_max(const embed__kernels *k, float *z, int64_t n, uint64_t *st
       if (!isnan(z[i]) && z[i] > want) want = z[i];
     }
     assert_true(k->reduce.max(z, n) == want);
+    float lane[16], best[16];
+    for (int l = 0; l < 16; ++l) lane[l] = -INFINITY;
+    for (int64_t i = 0; i < n; ++i)
+      if (z[i] > lane[i % 16]) lane[i % 16] = z[i];
+    k->reduce.maxima(z, n, best);
+    for (int l = 0; l < 16; ++l) assert_true(best[l] == lane[l]);
   }
   for (int64_t best = 0; best<n; best += n> 200 ? 1009 : 1) { /* at every place */
     for (int64_t i = 0; i < n; ++i) z[i] = i == best ? -1.0f : -2.0f;
@@ -70,6 +76,63 @@ static void sum_exp_of_level(const embed__kernels *k) { each_row(k, check_sum_ex
 static void sums_of_exp_are_right_to_4e_7(void **state) {
   (void)state;
   each_level(0, sum_exp_of_level);
+}
+
+static void check_moments(const embed__kernels *k, float *z, int64_t n, uint64_t *state) {
+  static const float spreads[] = {0.0f, 1e-3f, 1.0f, 30.0f, 800.0f};
+  static const double scales[] = {1, 0.25, 1.75, 1e6};
+  for (size_t s = 0; s < sizeof spreads / sizeof *spreads; ++s)
+    for (size_t f = 0; f < sizeof scales / sizeof *scales; ++f) {
+      const float max = -3.5f;
+      long double sum = 0, moment = 0;
+      double sums[2];
+      for (int64_t i = 0; i < n; ++i) {
+        z[i] = i % 11 == 5 ? -INFINITY : max - spreads[s] * fabsf(test_uniform(state));
+        long double x = ((long double)z[i] - (long double)max) * (long double)scales[f], e = expl(x);
+        sum += e;
+        if (e > 0) moment += e * x;
+      }
+      k->reduce.exp_moments(z, n, max, scales[f], sums);
+      assert_true(fabsl((long double)sums[0] - sum) <= 4e-7L * sum + 1e-290L);
+      assert_true(fabsl((long double)sums[1] - moment) <= 4e-7L * fabsl(moment) + 1e-290L);
+      const double plain = k->reduce.sum_exp(z, n, max);
+      if (f == 0) assert_memory_equal(&sums[0], &plain, sizeof plain);
+    }
+  for (int64_t bad = 0; bad<n; bad += n> 200 ? 1009 : 1) {
+    float kept = z[bad];
+    double sums[2];
+    z[bad] = NAN;
+    k->reduce.exp_moments(z, n, 17.25f, 1, sums);
+    assert_true(isnan(sums[0]) && isnan(sums[1]));
+    z[bad] = kept;
+  }
+  double sums[2] = {1, 1};
+  for (int64_t i = 0; i < n; ++i) z[i] = -INFINITY;
+  k->reduce.exp_moments(z, n, 3.0f, .5, sums);
+  assert_true(sums[0] == 0 && sums[1] == 0);
+}
+static void moments_of_level(const embed__kernels *k) { each_row(k, check_moments); }
+static void moments_of_exp_are_right_to_4e_7(void **state) {
+  (void)state;
+  each_level(0, moments_of_level);
+}
+
+static void check_count(const embed__kernels *k, float *z, int64_t n, uint64_t *state) {
+  static const float thresholds[] = {0.9f, -0.5f, 0.0f, -0.0f, -INFINITY, INFINITY, NAN, 2.0f};
+  for (size_t t = 0; t < sizeof thresholds / sizeof *thresholds; ++t)
+    for (int hard = 0; hard < 2; ++hard) {
+      int64_t want = 0;
+      for (int64_t i = 0; i < n; ++i) {
+        z[i] = hard ? hard_float(state) : test_uniform(state);
+        want += z[i] >= thresholds[t] || isnan(z[i]);
+      }
+      assert_int_equal(k->reduce.count_at_least(z, n, thresholds[t]), want);
+    }
+}
+static void count_of_level(const embed__kernels *k) { each_row(k, check_count); }
+static void values_at_or_above_the_threshold_are_counted(void **state) {
+  (void)state;
+  each_level(0, count_of_level);
 }
 
 /* Each place in a vector, the whole range; far apart z and max whose difference a float would round. */
@@ -127,11 +190,14 @@ static void positions_at_or_above_the_threshold_are_found_in_order(void **state)
 static void check_control(const embed__kernels *k) {
   float z[67];
   int32_t index[67];
+  double sums[2];
   for (int i = 0; i < 67; ++i) z[i] = (float)(-3 * i);
   unsigned before = control_bits();
   (void)k->reduce.max(z, 67);
   (void)k->reduce.sum_exp(z, 67, 0.0f);
   (void)k->reduce.at_least(z, 67, -30.0f, index);
+  (void)k->reduce.count_at_least(z, 67, -30.0f);
+  k->reduce.exp_moments(z, 67, 0.0f, 3, sums);
   assert_int_equal(control_bits(), before);
 }
 static void control_bits_stay_as_they_are(void **state) {
@@ -142,6 +208,8 @@ static void control_bits_stay_as_they_are(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(max_passes_over_nan),
     cmocka_unit_test(sums_of_exp_are_right_to_4e_7),
+    cmocka_unit_test(moments_of_exp_are_right_to_4e_7),
+    cmocka_unit_test(values_at_or_above_the_threshold_are_counted),
     cmocka_unit_test(single_terms_are_right_to_2e_7),
     cmocka_unit_test(positions_at_or_above_the_threshold_are_found_in_order),
     cmocka_unit_test(control_bits_stay_as_they_are),

@@ -231,11 +231,12 @@ static void copies_stay_inside_their_extents(void **state) {
   each_level(0, check_copy_at_pages);
 }
 
-enum { ADD, ADD_SCALED, KEEP_MAX, KEEP_MIN, SCALE, UPDATES };
+enum { ADD, ADD_SCALED, MULTIPLY, KEEP_MAX, KEEP_MIN, SCALE, UPDATES };
 static void update(const embed__kernels *k, int what, float *target, const float *row, int64_t dim, float factor) {
   switch (what) {
     case ADD: k->row.add(target, row, dim); break;
     case ADD_SCALED: k->row.add_scaled(target, row, dim, factor); break;
+    case MULTIPLY: k->row.multiply(target, row, dim, factor); break;
     case KEEP_MAX: k->row.keep_max(target, row, dim); break;
     case KEEP_MIN: k->row.keep_min(target, row, dim); break;
     default: k->row.scale(target, dim, factor);
@@ -257,7 +258,7 @@ static void check_updates(const embed__kernels *k) {
         hard_floats(row, dim, &state);
         hard_floats(want, dim, &state);
         for (int64_t j = 0; j < dim; ++j)
-          if (what <= ADD_SCALED && isnan(row[j])) want[j] = 1.0f;
+          if (what <= MULTIPLY && isnan(row[j])) want[j] = 1.0f;
         memcpy(got, want, bytes);
         update(&scalar, what, want, row, dim, scales[l % 3]);
         update(k, what, got, row, dim, scales[l % 3]);

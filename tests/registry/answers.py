@@ -18,6 +18,7 @@ sine = table["head_sin"]
 print("sine", sine["logsumexp"], *(n[0] for n in sine["top10"]), *(n[2] for n in sine["top10"]))
 for at in model.get("golden", {}).get("exact", {}).get("positions", []):
     print("state", at["pos"], at["logsumexp"], *(n[0] for n in at["top10"]), *(n[2] for n in at["top10"]))
+    print("next", at["pos"], at["next"], -at["nll_next"], at["rank_next"])
 for at in model.get("golden", {}).get("llama_cpp", {}).get("positions", []):
     print("llama", at["pos"], *(n[0] for n in at["top10"]), *(n[2] for n in at["top10"]))
 bert = model.get("bert_embedding", {"ids": []})

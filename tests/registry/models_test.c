@@ -271,14 +271,16 @@ static float *recorded(opened *o, const char *name) {
   return states;
 }
 
-static void head_on(opened *o, const model *m, const float *states) {
+static void head_on(opened *o, const model *m, const float *states, uint32_t form, int64_t together) {
   answers a = ask(m);
   int asked = 0;
   embed_head *h = NULL;
   float logits[STATES][TOP], logsumexp[STATES];
   int32_t ids[STATES][TOP], count[STATES];
-  assert_int_equal(embed_file_head(o->ctx, o->file, o->table, NULL, &h), EMBED_OK);
-  assert_int_equal(embed_topk(o->ctx, h, states, EMBED_F32, STATES, 0, TOP, ids[0], logits[0], logsumexp, count, NULL), EMBED_OK);
+  const embed_head_options options = {.size = sizeof options, .flags = form};
+  assert_int_equal(embed_file_head(o->ctx, o->file, o->table, &options, &h), EMBED_OK);
+  for (int64_t i = 0; i < STATES; i += together)
+    assert_int_equal(embed_topk(o->ctx, h, states + i * o->dim, EMBED_F32, together, 0, TOP, ids[i], logits[i], logsumexp + i, count + i, NULL), EMBED_OK);
   while (next(&a, "state")) {
     int at = (int)number(&a);
     assert_true(at >= 0 && at < STATES);
@@ -289,10 +291,105 @@ static void head_on(opened *o, const model *m, const float *states) {
   done(&a, asked, STATES);
 }
 
+/* What came next: its log-probability and rank, and where the published text was greedy the token drawn at temperature 0, in one sweep. */
+static void text_on(opened *o, const model *m, const float *states, uint32_t form) {
+  enum { GREEDY = 30 };
+  answers a = ask(m);
+  int asked = 0, greedy = 0;
+  int32_t next_ids[STATES] = {0};
+  double logprobs[STATES] = {0}, better[STATES] = {0}; /* better: how many have a larger logit */
+  while (next(&a, "next")) {
+    int at = (int)number(&a);
+    assert_true(at >= 0 && at < STATES);
+    next_ids[at] = (int32_t)number(&a);
+    logprobs[at] = number(&a);
+    better[at] = number(&a);
+    ++asked;
+  }
+  done(&a, asked, STATES);
+  embed_head *h = NULL;
+  embed_result *r = NULL;
+  const embed_head_options options = {.size = sizeof options, .flags = form};
+  const embed_sweep_options all = {.size = sizeof all, .ask = EMBED_ASK_TARGET_LOGPROB | EMBED_ASK_TARGET_RANK | EMBED_ASK_TOKEN};
+  assert_int_equal(embed_file_head(o->ctx, o->file, o->table, &options, &h), EMBED_OK);
+  assert_int_equal(embed_result_create(o->ctx, &r), EMBED_OK);
+  assert_int_equal(embed_sweep(o->ctx, h, states, EMBED_F32, 0, NULL, STATES, next_ids, NULL, NULL, 0, &all, r), EMBED_OK);
+  for (int i = 0; i < STATES; ++i) {
+    double off = (double)embed_result_i32(r, EMBED_ASK_TARGET_RANK, NULL, NULL)[i] - (1 + better[i]);
+    assert_true(fabs((double)embed_result_f32(r, EMBED_ASK_TARGET_LOGPROB, NULL, NULL)[i] - logprobs[i]) < 2e-4);
+    assert_true(fabs(off) <= (better[i] < TOP ? 0 : 1)); /* logits far down lie closer together than float's rounding */
+    if (better[i] > 0) continue;
+    assert_int_equal(embed_result_i32(r, EMBED_ASK_TOKEN, NULL, NULL)[i], next_ids[i]);
+    ++greedy;
+  }
+  assert_true(greedy >= GREEDY);
+  embed_result_release(r);
+  embed_head_release(h);
+}
+
+static void text_as_published(const model *m) {
+  opened o = open_model(m);
+  float *states = recorded(&o, m->hidden);
+  text_on(&o, m, states, 0);
+  text_on(&o, m, states, EMBED_HEAD_PREPARE);
+  free(states);
+  close_model(o);
+}
+
+/* A sketch finds the bits that the plain sweep of the same form gives, reading less than half of the table; the best one is the published
+ * token. The table is widened to bf16: as Q8_0 it is hardly larger than its sketch. */
+static void certified_as_plain(const model *m) {
+  enum { MOST = 40 };
+  static const struct { int32_t together, k; } calls[] = {{1, 1}, {1, MOST}, {8, TOP}};
+  opened o = open_model(m);
+  float *states = recorded(&o, m->hidden), want[STATES * MOST], got[STATES * MOST];
+  int32_t want_ids[STATES * MOST], got_ids[STATES * MOST], next_ids[STATES] = {0};
+  answers a = ask(m);
+  int asked = 0;
+  for (; next(&a, "next"); ++asked) {
+    int at = (int)number(&a);
+    assert_true(at >= 0 && at < STATES);
+    next_ids[at] = (int32_t)number(&a);
+    (void)number(&a);
+    if (number(&a) > 0) next_ids[at] = -1; /* the text had another one */
+  }
+  done(&a, asked, STATES);
+  embed_table *wide = NULL;
+  const embed_table_options bf16 = {.size = sizeof bf16, .dtype = EMBED_BF16};
+  assert_int_equal(embed_table_convert(o.ctx, o.table, &bf16, &wide), EMBED_OK);
+  for (uint32_t form = 0; form <= EMBED_HEAD_PREPARE; form += EMBED_HEAD_PREPARE) {
+    embed_head *plain = NULL, *sketched = NULL;
+    embed_head_options options = {.size = sizeof options, .flags = form};
+    assert_int_equal(embed_head_create(o.ctx, wide, NULL, &options, &plain), EMBED_OK);
+    options.flags |= EMBED_HEAD_SKETCH;
+    assert_int_equal(embed_head_create(o.ctx, wide, NULL, &options, &sketched), EMBED_OK);
+    for (int c = 0; c < 3; ++c) {
+      const int32_t together = calls[c].together, k = calls[c].k;
+      for (int i = 0; i < STATES; i += together) {
+        const float *x = states + i * o.dim;
+        assert_int_equal(embed_topk(o.ctx, plain, x, EMBED_F32, together, 0, k, want_ids, want, NULL, NULL, NULL), EMBED_OK);
+        assert_int_equal(embed_topk(o.ctx, sketched, x, EMBED_F32, together, 0, k, got_ids, got, NULL, NULL, NULL), EMBED_OK);
+        assert_memory_equal(got_ids, want_ids, (size_t)(together * k) * sizeof *got_ids);
+        assert_memory_equal(got, want, (size_t)(together * k) * sizeof *got);
+        for (int j = 0; j < together; ++j) assert_true(next_ids[i + j] < 0 || got_ids[j * k] == next_ids[i + j]);
+      }
+    }
+    embed_head_info info = {.size = sizeof info};
+    assert_int_equal(embed_head_describe(o.ctx, sketched, &info), EMBED_OK);
+    assert_true(info.sketch_searches > 0 && info.sketch_rows_verified > 0 && 2 * info.sketch_bytes_read < info.sketch_searches * info.table_bytes);
+    embed_head_release(sketched);
+    embed_head_release(plain);
+  }
+  embed_table_release(wide);
+  free(states);
+  close_model(o);
+}
+
 static void head_on_states_as_frozen(const model *m) {
   opened o = open_model(m);
   float *states = recorded(&o, m->hidden);
-  head_on(&o, m, states);
+  head_on(&o, m, states, 0, STATES);
+  head_on(&o, m, states, EMBED_HEAD_PREPARE, STATES);
   free(states);
   close_model(o);
 }
@@ -352,7 +449,7 @@ static void norm_and_head_as_frozen(const model *m) {
     }
     if (worst > 1.8e-7 * largest) fail_msg("state %lld: %.3g of the largest", (long long)i, worst / largest);
   }
-  head_on(&o, m, states);
+  head_on(&o, m, states, 0, STATES);
   free(weight);
   free(want);
   free(states);
@@ -378,6 +475,14 @@ static void smollm2_answers_sines(void **state) {
 static void smollm2_answers_recorded_states(void **state) {
   (void)state;
   head_on_states_as_frozen(&smollm2);
+}
+static void smollm2_scores_its_published_text(void **state) {
+  (void)state;
+  text_as_published(&smollm2);
+}
+static void smollm2_is_searched_by_sketch(void **state) {
+  (void)state;
+  certified_as_plain(&smollm2);
 }
 static void smollm2_answers_states_before_the_norm(void **state) {
   (void)state;
@@ -410,6 +515,14 @@ static void gemma3_answers_sines(void **state) {
 static void gemma3_answers_recorded_states(void **state) {
   (void)state;
   head_on_states_as_frozen(&gemma3);
+}
+static void gemma3_scores_its_published_text(void **state) {
+  (void)state;
+  text_as_published(&gemma3);
+}
+static void gemma3_is_searched_by_sketch(void **state) {
+  (void)state;
+  certified_as_plain(&gemma3);
 }
 static void gemma3_answers_states_before_the_norm(void **state) {
   (void)state;
@@ -487,6 +600,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(smollm2_has_its_neighbours),
     cmocka_unit_test(smollm2_answers_sines),
     cmocka_unit_test(smollm2_answers_recorded_states),
+    cmocka_unit_test(smollm2_scores_its_published_text),
+    cmocka_unit_test(smollm2_is_searched_by_sketch),
     cmocka_unit_test(smollm2_answers_states_before_the_norm),
     cmocka_unit_test(smollm2_answers_as_llama_cpp_where_states_are_rounded),
     cmocka_unit_test(gemma3_answers_as_llama_cpp_where_states_are_rounded),
@@ -495,6 +610,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(gemma3_has_its_neighbours),
     cmocka_unit_test(gemma3_answers_sines),
     cmocka_unit_test(gemma3_answers_recorded_states),
+    cmocka_unit_test(gemma3_scores_its_published_text),
+    cmocka_unit_test(gemma3_is_searched_by_sketch),
     cmocka_unit_test(gemma3_answers_states_before_the_norm),
     cmocka_unit_test(minilm_has_its_ends),
     cmocka_unit_test(minilm_has_its_rows),

@@ -33,10 +33,20 @@ static float largest(const float *z, int64_t n) {
   return lane[0];
 }
 
+static void maxima(const float *z, int64_t n, float best[16]) {
+  const __m256 none = _mm256_set1_ps(-INFINITY);
+  __m256 lane[2] = {none, none};
+  for (int64_t i = 0; i < n; i += 8) {
+    __m256 v = n - i >= 8 ? _mm256_loadu_ps(z + i) : load_part(z + i, n - i);
+    lane[i / 8 % 2] = _mm256_max_ps(v, lane[i / 8 % 2]);
+  }
+  _mm256_storeu_ps(best, lane[0]);
+  _mm256_storeu_ps(best + 8, lane[1]);
+}
+
 /* As in avx512/reduce.c. AVX2 has no scalef: x is kept where 2^k is a normal double, and counts as 0 below. */
-static __m256d exp_of(__m128 z, __m256d max) {
+static __m256d exp_of(__m256d x) {
   const __m256d shift = _mm256_set1_pd(0x1.8p52), floor_of_x = _mm256_set1_pd(-707), top_of_x = _mm256_set1_pd(709);
-  __m256d x = _mm256_sub_pd(_mm256_cvtps_pd(z), max);
   __m256d below = _mm256_cmp_pd(x, floor_of_x, _CMP_LT_OQ), above = _mm256_cmp_pd(x, top_of_x, _CMP_GT_OQ);
   x = _mm256_max_pd(floor_of_x, _mm256_min_pd(top_of_x, x));                         /* a NaN is the second operand: it stays */
   __m256d shifted = _mm256_fmadd_pd(x, _mm256_set1_pd(0x1.71547652b82fep+0), shift); /* k in the lowest bits */
@@ -55,21 +65,55 @@ static __m256d exp_of(__m128 z, __m256d max) {
   return _mm256_blendv_pd(value, _mm256_set1_pd(INFINITY), above);
 }
 
-static double sum_exp(const float *z, int64_t n, float max) {
-  const __m256d least = _mm256_set1_pd((double)max);
-  __m256d low = _mm256_setzero_pd(), high = low;
-  for (int64_t i = 0; i < n; i += 8) {
-    __m256 v = n - i >= 8 ? _mm256_loadu_ps(z + i) : load_part(z + i, n - i);
-    low = _mm256_add_pd(low, exp_of(_mm256_castps256_ps128(v), least));
-    high = _mm256_add_pd(high, exp_of(_mm256_extractf128_ps(v, 1), least));
-  }
+static __m256d distance(__m128 z, __m256d max) { return _mm256_sub_pd(_mm256_cvtps_pd(z), max); }
+
+static double sum_of(__m256d low, __m256d high) {
   double lane[4];
   _mm256_storeu_pd(lane, _mm256_add_pd(low, high));
   return (lane[0] + lane[2]) + (lane[1] + lane[3]);
 }
 
+static double sum_exp(const float *z, int64_t n, float max) {
+  const __m256d least = _mm256_set1_pd((double)max);
+  __m256d low = _mm256_setzero_pd(), high = low;
+  for (int64_t i = 0; i < n; i += 8) {
+    __m256 v = n - i >= 8 ? _mm256_loadu_ps(z + i) : load_part(z + i, n - i);
+    low = _mm256_add_pd(low, exp_of(distance(_mm256_castps256_ps128(v), least)));
+    high = _mm256_add_pd(high, exp_of(distance(_mm256_extractf128_ps(v, 1), least)));
+  }
+  return sum_of(low, high);
+}
+
+static void add_moments(__m128 z, __m256d max, __m256d scale, __m256d *sum, __m256d *moment) {
+  __m256d x = _mm256_mul_pd(distance(z, max), scale), e = exp_of(x);
+  *sum = _mm256_add_pd(*sum, e);
+  *moment = _mm256_fmadd_pd(e, _mm256_max_pd(_mm256_set1_pd(-1000), x), *moment); /* -inf times 0 would be NaN */
+}
+
+static void exp_moments(const float *z, int64_t n, float max, double scale, double sums[2]) {
+  const __m256d least = _mm256_set1_pd((double)max), factor = _mm256_set1_pd(scale);
+  __m256d sum[2] = {_mm256_setzero_pd(), _mm256_setzero_pd()}, moment[2] = {sum[0], sum[0]};
+  for (int64_t i = 0; i < n; i += 8) {
+    __m256 v = n - i >= 8 ? _mm256_loadu_ps(z + i) : load_part(z + i, n - i);
+    add_moments(_mm256_castps256_ps128(v), least, factor, &sum[0], &moment[0]);
+    add_moments(_mm256_extractf128_ps(v, 1), least, factor, &sum[1], &moment[1]);
+  }
+  sums[0] = sum_of(sum[0], sum[1]);
+  sums[1] = sum_of(moment[0], moment[1]);
+}
+
 static unsigned passes(__m256 z, __m256 threshold) {
   return (unsigned)_mm256_movemask_ps(_mm256_or_ps(_mm256_cmp_ps(z, threshold, _CMP_GE_OQ), _mm256_cmp_ps(z, z, _CMP_UNORD_Q)));
+}
+
+static int64_t count_at_least(const float *z, int64_t n, float threshold) {
+  const __m256 least = _mm256_set1_ps(threshold);
+  int64_t found = 0;
+  for (int64_t i = 0; i < n; i += 8) {
+    unsigned mask = n - i >= 8 ? passes(_mm256_loadu_ps(z + i), least) : passes(load_part(z + i, n - i), least) & ((1u << (n - i)) - 1);
+    found += __builtin_popcount(mask);
+  }
+  return found;
 }
 
 static int64_t at_least(const float *z, int64_t n, float threshold, int32_t *index) {
@@ -84,6 +128,9 @@ static int64_t at_least(const float *z, int64_t n, float threshold, int32_t *ind
 
 void embed__reduce_avx2(embed__reduce_kernels *k) {
   k->max = largest;
+  k->maxima = maxima;
   k->sum_exp = sum_exp;
+  k->exp_moments = exp_moments;
+  k->count_at_least = count_at_least;
   k->at_least = at_least;
 }

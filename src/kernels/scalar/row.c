@@ -79,6 +79,13 @@ static void scale(float *row, int64_t dim, float factor) {
   for (int64_t j = 0; j < dim; ++j) row[j] *= factor;
 }
 
+static void multiply(float *values, const float *row, int64_t dim, float factor) {
+  for (int64_t j = 0; j < dim; ++j) {
+    float scaled = values[j] * factor;
+    values[j] = scaled * row[j];
+  }
+}
+
 static void keep_max(float *best, const float *row, int64_t dim) {
   for (int64_t j = 0; j < dim; ++j)
     if (row[j] > best[j] || isnan(row[j])) best[j] = row[j];
@@ -109,6 +116,7 @@ void embed__row_scalar(embed__row_kernels *k) {
   k->add = add;
   k->add_scaled = add_scaled;
   k->scale = scale;
+  k->multiply = multiply;
   k->keep_max = keep_max;
   k->keep_min = keep_min;
   k->sum_squares = sum_squares;

@@ -80,6 +80,68 @@ static void the_tied_head_mirrors_the_table(embed_context *ctx, const embed_tabl
   printf("tied head    unit vector gives column 3; top-k %d %d %d\n", best_ids[0], best_ids[1], best_ids[2]);
 }
 
+static void one_sweep_answers(embed_context *ctx, embed_head *h) {
+  static float logits[IDS * ROWS], best[IDS * 3], sums[IDS];
+  static int32_t best_ids[IDS * 3], targets[IDS];
+  const float *logprobs;
+  embed_result *r = NULL;
+  embed_sweep_options o;
+  int64_t n = -1, k = -1;
+  int i;
+  memset(&o, 0, sizeof o);
+  o.size = sizeof o;
+  o.k = 3;
+  o.ask = EMBED_ASK_TOPK_IDS | EMBED_ASK_TOPK_LOGITS | EMBED_ASK_TARGET_LOGPROB | EMBED_ASK_TARGET_RANK;
+  OK(embed_topk(ctx, h, rows, EMBED_F32, IDS, 0, 3, best_ids, best, sums, NULL, NULL));
+  OK(embed_logits(ctx, h, rows, EMBED_F32, IDS, 0, logits, 0, NULL));
+  for (i = 0; i < IDS; ++i) targets[i] = best_ids[i * 3 + i % 3];
+  OK(embed_result_create(ctx, &r));
+  OK(embed_sweep(ctx, h, rows, EMBED_F32, 0, NULL, IDS, targets, NULL, NULL, 0, &o, r));
+  MUST(memcmp(embed_result_i32(r, EMBED_ASK_TOPK_IDS, &n, &k), best_ids, sizeof best_ids) == 0 && n == IDS && k == 3);
+  MUST(memcmp(embed_result_f32(r, EMBED_ASK_TOPK_LOGITS, NULL, NULL), best, sizeof best) == 0);
+  logprobs = embed_result_f32(r, EMBED_ASK_TARGET_LOGPROB, &n, &k);
+  MUST(logprobs && n == IDS && k == 1 && embed_result_f32(r, EMBED_ASK_ENTROPY, NULL, NULL) == NULL);
+  for (i = 0; i < IDS; ++i) {
+    MUST(embed_result_i32(r, EMBED_ASK_TARGET_RANK, NULL, NULL)[i] == i % 3 + 1);
+    MUST(fabsf(logprobs[i] - (logits[i * ROWS + targets[i]] - sums[i])) < 1e-4f);
+  }
+  targets[5] = ROWS;
+  MUST(embed_sweep(ctx, h, rows, EMBED_F32, 0, NULL, IDS, targets, NULL, NULL, 0, &o, r) == EMBED_E_ID && embed_error_at(ctx) == 5);
+  embed_result_release(r);
+  printf("one sweep    the best %d, log-probability and rank of %d targets\n", 3, IDS);
+}
+
+static void rules_and_seeds_decide_what_is_drawn(embed_context *ctx, embed_head *h) {
+  int32_t best[2], first[IDS], again[IDS];
+  float logits[2], logprob;
+  embed_rules *rules = NULL;
+  const embed_rules *of_row[1];
+  embed_sample_params p;
+  int i, drawn = 0;
+  memset(&p, 0, sizeof p);
+  p.size = sizeof p;
+  OK(embed_topk(ctx, h, rows, EMBED_F32, 1, 0, 2, best, logits, NULL, NULL, NULL));
+  OK(embed_rules_create(ctx, ROWS, &rules));
+  OK(embed_rules_ban(ctx, rules, best, 1));
+  of_row[0] = rules;
+  OK(embed_sample(ctx, h, rows, EMBED_F32, 1, 0, of_row, &p, 1, first, &logprob, NULL));
+  MUST(first[0] == best[1] && logprob < 0);
+  embed_rules_clear(rules);
+  OK(embed_rules_push(ctx, rules, best, 2));
+  OK(embed_rules_pop(ctx, rules, 1));
+  MUST(embed_rules_pop(ctx, rules, 2) == EMBED_E_ARGUMENT);
+  p.temperature = 3;
+  for (i = 0; i < IDS; ++i) {
+    p.position = i;
+    OK(embed_sample(ctx, h, rows, EMBED_F32, 1, 0, of_row, &p, 1, first + i, NULL, NULL));
+    OK(embed_sample(ctx, h, rows, EMBED_F32, 1, 0, NULL, &p, 1, again + i, NULL, NULL));
+    drawn += first[i] != first[0];
+  }
+  MUST(memcmp(first, again, sizeof first) == 0 && drawn > 0); /* without penalties a history does not matter */
+  embed_rules_release(rules);
+  printf("sampling     a banned token is not drawn; position and seed decide which is\n");
+}
+
 static void a_wrong_id_says_where(embed_context *ctx, const embed_table *t) {
   const int32_t wrong[4] = {0, 1, 2, 50257};
   float out[4 * DIM];
@@ -174,6 +236,8 @@ int main(int argc, char **argv) {
   OK(embed_head_create(ctx, t, NULL, NULL, &h));
   three_views_agree(ctx, t);
   the_tied_head_mirrors_the_table(ctx, t, h);
+  one_sweep_answers(ctx, h);
+  rules_and_seeds_decide_what_is_drawn(ctx, h);
   a_wrong_id_says_where(ctx, t);
   a_file_opens(ctx, argv[1]);
   many_threads_share_one_table(ctx, t, h);

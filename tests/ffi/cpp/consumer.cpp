@@ -89,6 +89,46 @@ void the_tied_head_mirrors_the_table(embed::context &ctx, const embed::table &t,
   std::printf("tied head    unit vector gives column 3; top-k %d %d %d\n", ids[0], ids[1], ids[2]);
 }
 
+void one_sweep_answers(embed::context &ctx, const embed::table &t, const embed::head &h) {
+  const auto hidden = lookup(ctx, t, some_ids());
+  std::vector<int32_t> best(count), targets;
+  std::vector<float> logits(count), sums(count);
+  ctx.check(embed_topk(ctx.get(), h.get(), hidden.data(), EMBED_F32, count, 0, 1, best.data(), logits.data(), sums.data(), nullptr, nullptr));
+  auto ask = embed::options<embed_sweep_options>();
+  ask.k = 2;
+  ask.ask = EMBED_ASK_TOPK_IDS | EMBED_ASK_TARGET_LOGPROB | EMBED_ASK_TOKEN;
+  embed::result r;
+  ctx.check(embed_result_create(ctx.get(), made(r)));
+  ctx.check(embed_sweep(ctx.get(), h.get(), hidden.data(), EMBED_F32, 0, nullptr, count, best.data(), nullptr, nullptr, 0, &ask, r.get()));
+  int64_t n = 0, k = 0;
+  const int32_t *two = embed_result_i32(r.get(), EMBED_ASK_TOPK_IDS, &n, &k);
+  must(n == count && k == 2 && !embed_result_f32(r.get(), EMBED_ASK_ENTROPY, nullptr, nullptr), "what is asked is there");
+  for (int64_t i = 0; i < n; ++i) {
+    const auto at = static_cast<size_t>(i);
+    must(two[2 * i] == best[at] && embed_result_i32(r.get(), EMBED_ASK_TOKEN, nullptr, nullptr)[i] == best[at], "greedy is the best");
+    must(std::fabs(embed_result_f32(r.get(), EMBED_ASK_TARGET_LOGPROB, nullptr, nullptr)[i] - (logits[at] - sums[at])) < 1e-4f, "a log-probability");
+  }
+  embed::rules none_of_the_best;
+  ctx.check(embed_rules_create(ctx.get(), rows, made(none_of_the_best)));
+  ctx.check(embed_rules_ban(ctx.get(), none_of_the_best.get(), best.data(), count));
+  const std::vector<const embed_rules *> of_row(count, none_of_the_best.get());
+  auto draw = embed::options<embed_sample_params>();
+  draw.temperature = 1;
+  draw.top_p = 0.9;
+  std::vector<int32_t> drawn(count);
+  ctx.check(embed_sample(ctx.get(), h.get(), hidden.data(), EMBED_F32, count, 0, of_row.data(), &draw, 1, drawn.data(), nullptr, nullptr));
+  for (const int32_t id : drawn)
+    for (const int32_t banned : best) must(id != banned, "a banned token is not drawn");
+  targets.assign(count, static_cast<int32_t>(rows));
+  must(refused(
+           EMBED_E_ID,
+           [&] {
+             ctx.check(embed_sweep(ctx.get(), h.get(), hidden.data(), EMBED_F32, 0, nullptr, count, targets.data(), nullptr, nullptr, 0, &ask, r.get()));
+           }).at == 0,
+       "a wrong target's position");
+  std::printf("one sweep    the best two, log-probabilities, tokens; rules hold\n");
+}
+
 void errors_are_exceptions(embed::context &ctx, const embed::table &t) {
   const embed::error e = refused(EMBED_E_ID, [&] { lookup(ctx, t, {0, 1, 2, 50257}); });
   must(e.at == 3 && std::string_view(e.what()).find("50257") != std::string_view::npos, e.what());
@@ -148,6 +188,7 @@ int main(int argc, char **argv) {
   ctx.check(embed_head_create(ctx.get(), table.get(), nullptr, nullptr, made(head)));
   three_views_agree(ctx, table);
   the_tied_head_mirrors_the_table(ctx, table, head);
+  one_sweep_answers(ctx, table, head);
   errors_are_exceptions(ctx, table);
   a_file_opens(ctx, argv[1]);
   many_threads_share_one_table(ctx, table);

@@ -101,6 +101,101 @@ func TestATiedHeadHoldsItsTableAndSeesItChange(t *testing.T) {
 	}
 }
 
+func TestOneSweepAnswersSeveralQuestions(t *testing.T) {
+	ctx := context("")
+	defer ctx.Close()
+	table := randomTable(ctx)
+	defer table.Close()
+	head := must(NewHead(ctx, table, nil, nil))
+	defer head.Close()
+	hidden := table.Floats()[:8*dim]
+	best := must(head.TopK(ctx, hidden, 3))
+	targets := make([]int32, 8)
+	for i := range targets {
+		targets[i] = best.IDs[i*3+i%3]
+	}
+	result := must(NewResult(ctx))
+	defer result.Close()
+	ask := AskTopKIDs | AskTopKLogits | AskTargetLogprob | AskTargetRank
+	if err := head.Sweep(ctx, hidden, &Request{Ask: ask, K: 3, Targets: targets}, result); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(result.Integers(AskTopKIDs), best.IDs) || !reflect.DeepEqual(result.Floats(AskTopKLogits), best.Logits) ||
+		result.Floats(AskEntropy) != nil || !reflect.DeepEqual(result.Integers(AskTargetRank), []int32{1, 2, 3, 1, 2, 3, 1, 2}) {
+		t.Fatal("not what top-k says")
+	}
+	for i, logprob := range result.Floats(AskTargetLogprob) {
+		if d := logprob - (best.Logits[i*3+i%3] - best.LogSumExp[i]); d > 1e-4 || d < -1e-4 {
+			t.Fatal(i, logprob)
+		}
+	}
+	rules := must(NewRules(ctx, rows))
+	defer rules.Close()
+	if err := rules.Ban(ctx, best.IDs[:1]); err != nil {
+		t.Fatal(err)
+	}
+	two := &Request{Ask: AskToken, Rows: []int64{0, 1}, Rules: []*Rules{rules, nil}}
+	if err := head.Sweep(ctx, hidden, two, result); err != nil || !reflect.DeepEqual(result.Integers(AskToken), []int32{best.IDs[1], best.IDs[3]}) {
+		t.Fatal(err, result.Integers(AskToken))
+	}
+	if e := refused(t, ErrID, head.Sweep(ctx, hidden, &Request{Ask: ask, Rows: []int64{0, 1}, Targets: []int32{0, rows}}, result)); e.At != 1 {
+		t.Fatal(e)
+	}
+	for _, q := range []*Request{{Rows: []int64{8}}, {Rows: []int64{-1}}, {Targets: []int32{0}}, {Rules: two.Rules}, {Params: make([]SampleParams, 2)}, {K: 1 << 40}} {
+		q.Ask |= AskToken
+		refused(t, ErrArgument, head.Sweep(ctx, hidden, q, result))
+	}
+}
+
+func TestRulesAndSeedsDecideWhatIsDrawn(t *testing.T) {
+	ctx := context("")
+	defer ctx.Close()
+	table := randomTable(ctx)
+	defer table.Close()
+	head := must(NewHead(ctx, table, nil, nil))
+	defer head.Close()
+	hidden := table.Floats()[:64*dim]
+	each := make([]SampleParams, 64)
+	for i := range each {
+		each[i] = SampleParams{Seed: 1, Position: int64(i), Temperature: 4}
+	}
+	drawn, logprobs, err := head.Sample(ctx, hidden, nil, each)
+	if err != nil || logprobs[5] >= 0 {
+		t.Fatal(err, logprobs)
+	}
+	if alone, _, err := head.Sample(ctx, hidden[9*dim:10*dim], nil, each[9:10]); err != nil || alone[0] != drawn[9] {
+		t.Fatal(alone, drawn[9], err)
+	}
+	rules := must(NewRules(ctx, rows))
+	defer rules.Close()
+	if err := first(rules.Allow(ctx, []uint32{0b1100, 0, 0, 0, 0, 0, 0, 0, 0}), rules.Bias(ctx, []int32{3}, []float32{1000}), rules.Push(ctx, []int32{3, 4}),
+		rules.Pop(ctx, 1)); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, ErrArgument, rules.Pop(ctx, 2))
+	refused(t, ErrArgument, rules.Bias(ctx, []int32{3}, nil))
+	if e := refused(t, ErrID, rules.Ban(ctx, []int32{2, rows})); e.At != 1 {
+		t.Fatal(e)
+	}
+	of := make([]*Rules, 64)
+	for i := range of {
+		of[i] = rules
+	}
+	three, _, err := head.Sample(ctx, hidden, of, each[:1])
+	for _, id := range three {
+		if err != nil || id != 3 {
+			t.Fatal(three, err)
+		}
+	}
+	rules.Clear()
+	if again, _, err := head.Sample(ctx, hidden, of, each); err != nil || !reflect.DeepEqual(again, drawn) {
+		t.Fatal(again, err)
+	}
+	if greedy, _, err := head.Sample(ctx, hidden, nil, nil); err != nil || !reflect.DeepEqual(greedy, must(head.TopK(ctx, hidden, 1)).IDs) {
+		t.Fatal(greedy, err)
+	}
+}
+
 func TestAWrongIDIsAnErrorWithItsPositionAndNothingIsWritten(t *testing.T) {
 	ctx := context("")
 	defer ctx.Close()

@@ -36,4 +36,13 @@ static inline embed_status go_topk_f32(embed_context *ctx, const embed_head *h, 
                                        float *logsumexp, int32_t *count, const embed_sweep_options *opts) {
   return embed_topk(ctx, h, hidden, EMBED_F32, n, 0, k, ids, logits, logsumexp, count, opts);
 }
+static inline embed_status go_sweep_f32(embed_context *ctx, const embed_head *h, const float *hidden, const int64_t *rows, int64_t n,
+                                        const int32_t *targets, embed_rules **rules, const embed_sample_params *params, int64_t params_count,
+                                        const embed_sweep_options *opts, embed_result *result) {
+  return embed_sweep(ctx, h, hidden, EMBED_F32, 0, rows, n, targets, (const embed_rules *const *)rules, params, params_count, opts, result);
+}
+static inline embed_status go_sample_f32(embed_context *ctx, const embed_head *h, const float *hidden, int64_t n, embed_rules **rules,
+                                         const embed_sample_params *params, int64_t params_count, int32_t *ids, float *logprobs) {
+  return embed_sample(ctx, h, hidden, EMBED_F32, n, 0, (const embed_rules *const *)rules, params, params_count, ids, logprobs, NULL);
+}
 #endif

@@ -9,7 +9,7 @@ import re
 import sys
 import tempfile
 import unittest
-from ctypes import POINTER, c_char_p, c_float, c_int32, c_int64, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_float, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 
 import numpy as np
 
@@ -35,7 +35,14 @@ InitOptions = options("embed_init_options", ("kind", c_int32), ("scale", c_float
                       ("count", c_int64), ("padding_id", c_int64), ("seed", c_uint64))
 LookupOptions = options("embed_lookup_options", ("scale", c_float), ("max_norm", c_float), ("scale_round", c_int32), ("oov", c_int32),
                         ("unk_id", c_int64), ("padding_id", c_int64))
-STRUCTS = [ContextOptions, InitOptions, LookupOptions]
+SweepOptions = options("embed_sweep_options", ("ask", c_uint32), ("k", c_int32), ("nan", c_int32), ("activation", c_int32))
+SampleParams = options("embed_sample_params", ("seed", c_uint64), ("position", c_int64), ("temperature", c_double), ("top_p", c_double),
+                       ("min_p", c_double), ("typical_p", c_double), ("top_n_sigma", c_double), ("repetition", c_double),
+                       ("frequency", c_double), ("presence", c_double), ("top_k", c_int32), ("last_n", c_int32), ("min_keep", c_int32),
+                       ("order", c_int32))
+STRUCTS = [ContextOptions, InitOptions, LookupOptions, SweepOptions, SampleParams]
+ASK = {"logits": (1, f32s), "logsumexp": (2, f32s), "entropy": (4, f32s), "topk_ids": (8, i32s), "topk_logits": (16, f32s),
+       "topk_count": (32, i32s), "target_logprob": (64, f32s), "target_rank": (128, i32s), "token": (256, i32s), "token_logprob": (512, f32s)}
 
 # name: result, arguments. ctx, table, head, file and the handles' places are void pointers here.
 FUNCTIONS = {
@@ -64,6 +71,19 @@ FUNCTIONS = {
     "embed_head_vocab": (c_int64, c_void_p),
     "embed_logits": (c_int32, c_void_p, c_void_p, c_void_p, c_int32, c_int64, c_int64, f32s, c_int64, c_void_p),
     "embed_topk": (c_int32, c_void_p, c_void_p, c_void_p, c_int32, c_int64, c_int64, c_int32, i32s, f32s, f32s, i32s, c_void_p),
+    "embed_sweep": (c_int32, c_void_p, c_void_p, c_void_p, c_int32, c_int64, i64s, c_int64, i32s, POINTER(c_void_p), POINTER(SampleParams), c_int64,
+                    POINTER(SweepOptions), c_void_p),
+    "embed_sample": (c_int32, c_void_p, c_void_p, c_void_p, c_int32, c_int64, c_int64, POINTER(c_void_p), POINTER(SampleParams), c_int64, i32s,
+                     f32s, POINTER(SweepOptions)),
+    "embed_result_create": (c_int32, c_void_p, POINTER(c_void_p)),
+    "embed_result_f32": (f32s, c_void_p, c_uint32, i64s, i64s),
+    "embed_result_i32": (i32s, c_void_p, c_uint32, i64s, i64s),
+    "embed_result_release": (None, c_void_p),
+    "embed_rules_create": (c_int32, c_void_p, c_int64, POINTER(c_void_p)),
+    "embed_rules_ban": (c_int32, c_void_p, c_void_p, i32s, c_int64),
+    "embed_rules_push": (c_int32, c_void_p, c_void_p, i32s, c_int64),
+    "embed_rules_pop": (c_int32, c_void_p, c_void_p, c_int64),
+    "embed_rules_release": (None, c_void_p),
     "embed_norms": (c_int32, c_void_p, c_void_p, f32s),
     "embed_file_open": (c_int32, c_void_p, c_char_p, c_void_p, POINTER(c_void_p)),
     "embed_file_release": (None, c_void_p),
@@ -213,6 +233,54 @@ class Head(Handle):
         return ids, logits, sums
 
 
+    @staticmethod
+    def _rules(rules):
+        return (c_void_p * len(rules))(*(r.at if r else None for r in rules)) if rules else None
+
+    def sweep(self, ctx, hidden, asks, targets=None, rules=None, params=None, **fields):
+        """Answers by name, from one sweep: sweep(ctx, hidden, ["token", "entropy"])."""
+        hidden = self._rows(hidden)
+        targets = None if targets is None else dense(targets, np.int32).reshape(len(hidden))
+        result = ctx.make(Result, "embed_result_create")
+        options = SweepOptions(ask=sum(ASK[name][0] for name in asks), **fields)
+        ctx.check(lib.embed_sweep(ctx, self, pointer(hidden, c_void_p), F32, 0, None, len(hidden), pointer(targets, i32s), self._rules(rules), params,
+                                  1 if params else 0, options, result))
+        return {name: result.array(name) for name in asks}
+
+    def sample(self, ctx, hidden, params, rules=None):
+        hidden = self._rows(hidden)
+        ids, logprobs = np.empty(len(hidden), np.int32), np.empty(len(hidden), np.float32)
+        ctx.check(lib.embed_sample(ctx, self, pointer(hidden, c_void_p), F32, len(hidden), 0, self._rules(rules), params, 1, pointer(ids, i32s),
+                                   pointer(logprobs, f32s), None))
+        return ids, logprobs
+
+
+class Result(Handle):
+    release = "embed_result_release"
+
+    def array(self, name):
+        """A copy of an answer, [n] or [n, columns]; None where it was not asked for."""
+        rows, columns = c_int64(), c_int64()
+        ask, kind = ASK[name]
+        numbers = (lib.embed_result_f32 if kind is f32s else lib.embed_result_i32)(self, ask, rows, columns)
+        if not numbers:
+            return None
+        shape = (rows.value,) if columns.value == 1 and not name.startswith("topk_") else (rows.value, columns.value)
+        return np.ctypeslib.as_array(numbers, shape).copy()
+
+
+class Rules(Handle):
+    """Bans and history of one sequence."""
+
+    release = "embed_rules_release"
+
+    @classmethod
+    def of(cls, ctx, vocab, banned=()):
+        rules, banned = ctx.make(cls, "embed_rules_create", vocab), dense(banned, np.int32)
+        ctx.check(lib.embed_rules_ban(ctx, rules, pointer(banned, i32s), banned.size))
+        return rules
+
+
 class File(Handle):
     release = "embed_file_release"
 
@@ -263,6 +331,38 @@ class Consumer(unittest.TestCase):
         np.testing.assert_allclose(logits, -np.sort(-exact, axis=1)[:, :5], rtol=1e-4, atol=1e-4)
         np.testing.assert_allclose(sums, np.log(np.exp(exact).sum(axis=1)), rtol=1e-5)
 
+    def test_one_sweep_answers_several_questions(self):
+        head = Head.of(self.ctx, self.table)
+        hidden = np.random.default_rng(2).standard_normal((40, 24))
+        exact = hidden.astype(np.float32).astype(np.float64) @ self.table.lookup(self.ctx, np.arange(257)).T.astype(np.float64)
+        logprobs = exact - np.log(np.exp(exact).sum(axis=1))[:, None]
+        order = np.argsort(-exact, axis=1)
+        targets = order[np.arange(40), np.arange(40) * 6]
+        said = head.sweep(self.ctx, hidden, ["topk_ids", "target_logprob", "target_rank", "entropy", "token", "token_logprob"], targets, k=4)
+        np.testing.assert_array_equal(said["topk_ids"], order[:, :4])
+        np.testing.assert_array_equal(said["target_rank"], 1 + np.arange(40) * 6)
+        np.testing.assert_allclose(said["target_logprob"], logprobs[np.arange(40), targets], rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(said["entropy"], -(np.exp(logprobs) * logprobs).sum(axis=1), rtol=1e-4, atol=1e-5)
+        np.testing.assert_array_equal(said["token"], order[:, 0])
+        np.testing.assert_allclose(said["token_logprob"], logprobs.max(axis=1), rtol=1e-5, atol=1e-5)
+        error = self.refused(E_ID, head.sweep, self.ctx, hidden, ["target_rank"], np.full(40, 257))
+        self.assertEqual(error.at, 0)
+
+    def test_rules_and_seeds_decide_what_is_drawn(self):
+        head = Head.of(self.ctx, self.table)
+        hidden = np.tile(np.random.default_rng(3).standard_normal(24), (300, 1))
+        ids, logits, sums = head.topk(self.ctx, hidden[:1], 2)
+        rules = Rules.of(self.ctx, 257, ids[0, :1])
+        said = head.sweep(self.ctx, hidden[:2], ["token", "topk_ids"], rules=[rules, None], k=2)
+        np.testing.assert_array_equal(said["token"], ids[0, ::-1])
+        drawn = [head.sample(self.ctx, hidden[0], SampleParams(seed=9, position=i, temperature=2))[0][0] for i in range(300)]
+        self.assertEqual(drawn, [head.sample(Context(), hidden[0], SampleParams(seed=9, position=i, temperature=2))[0][0] for i in range(300)])
+        self.assertGreater(len(set(drawn)), 5)
+        other = [head.sample(self.ctx, hidden[0], SampleParams(seed=9, position=i, temperature=2), [rules])[0][0] for i in range(300)]
+        self.assertNotIn(ids[0, 0], other)
+        self.refused(E_ID, Rules.of, self.ctx, 257, [257])
+        self.refused(E_ARGUMENT, lambda: self.ctx.check(lib.embed_rules_pop(self.ctx, rules, 1)))
+
     def test_numpy_memory_is_a_table(self):
         array = np.arange(12, dtype=np.float32).reshape(4, 3)
         table = Table.view(self.ctx, array)
@@ -310,7 +410,7 @@ class Consumer(unittest.TestCase):
     def test_declarations_are_those_of_the_headers(self):
         if len(sys.argv) < 4:
             self.skipTest("no list of the headers")
-        kinds = {"int32_t": c_int32, "uint32_t": c_uint32, "int64_t": c_int64, "uint64_t": c_uint64, "float": c_float, "void": None,
+        kinds = {"int32_t": c_int32, "uint32_t": c_uint32, "int64_t": c_int64, "uint64_t": c_uint64, "float": c_float, "double": c_double, "void": None,
                  "char*": c_char_p, "int32_t*": i32s, "int64_t*": i64s, "float*": f32s}
         structs = {s.__name__: s for s in STRUCTS}
         functions, fields = {}, {}
@@ -321,7 +421,7 @@ class Consumer(unittest.TestCase):
         def same(c, mine):
             c = re.sub("^const ", "", c)
             want = kinds.get(c, c_void_p)
-            if c.endswith("**"):
+            if c.endswith(("**", "*const*")):
                 want = POINTER(c_void_p)
             elif c[:-1] in structs:
                 want = POINTER(structs[c[:-1]])

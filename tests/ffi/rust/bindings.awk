@@ -24,6 +24,7 @@ function rust(type,    base, inner, at) {
   if (type ~ /\*$/) {
     base = substr(type, 1, length(type) - 1)
     if (base in task) return "Option<" base ">"
+    if (base ~ /\*const$/) return "*const " rust(substr(base, 1, length(base) - 5)) # const T*const*
     if (base ~ /^const [a-z_0-9]+$/) return "*const " rust(substr(base, 7))
     return "*mut " rust(base)
   }

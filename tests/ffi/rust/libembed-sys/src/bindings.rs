@@ -4,9 +4,14 @@ use std::marker::{PhantomData, PhantomPinned};
 use std::os::raw::{c_char, c_void};
 pub type embed_metric_kind = i32;
 pub type embed_nan_policy = i32;
+pub type embed_sample_order = i32;
 pub type embed_role = i32;
 pub type embed_oov_policy = i32;
 pub type embed_bag_mode = i32;
+pub type embed_reduction = i32;
+pub type embed_optimizer_kind = i32;
+pub type embed_lr_schedule = i32;
+pub type embed_lr_rule = i32;
 pub type embed_init_kind = i32;
 pub type embed_status = i32;
 pub type embed_dtype = i32;
@@ -77,6 +82,19 @@ pub const EMBED_NAN_MAX: i32 = 0;
 pub const EMBED_NAN_ERROR: i32 = 1;
 pub const EMBED_NAN_IGNORE: i32 = 2;
 pub const EMBED_SWEEP_PROCESSED: u32 = 1;
+pub const EMBED_ORDER_NONE: i32 = -1;
+pub const EMBED_ORDER_HF: i32 = 0;
+pub const EMBED_ORDER_LLAMACPP: i32 = 1;
+pub const EMBED_ASK_LOGITS: u32 = 1;
+pub const EMBED_ASK_LOGSUMEXP: u32 = 2;
+pub const EMBED_ASK_ENTROPY: u32 = 4;
+pub const EMBED_ASK_TOPK_IDS: u32 = 8;
+pub const EMBED_ASK_TOPK_LOGITS: u32 = 16;
+pub const EMBED_ASK_TOPK_COUNT: u32 = 32;
+pub const EMBED_ASK_TARGET_LOGPROB: u32 = 64;
+pub const EMBED_ASK_TARGET_RANK: u32 = 128;
+pub const EMBED_ASK_TOKEN: u32 = 256;
+pub const EMBED_ASK_TOKEN_LOGPROB: u32 = 512;
 pub const EMBED_FILE_POPULATE: u32 = 1;
 pub const EMBED_FILE_COPY: u32 = 2;
 pub const EMBED_FILE_CHECK: u32 = 4;
@@ -106,6 +124,43 @@ pub const EMBED_BAG_MIN: i32 = 5;
 pub const EMBED_POSITION_HALVES: u32 = 16;
 pub const EMBED_NORM_LAYER: u32 = 1;
 pub const EMBED_NORM_PLUS_ONE: u32 = 2;
+pub const EMBED_REDUCTION_NONE: i32 = -1;
+pub const EMBED_REDUCE_MEAN: i32 = 0;
+pub const EMBED_REDUCE_SUM: i32 = 1;
+pub const EMBED_REDUCE_ROWS: i32 = 2;
+pub const EMBED_LOSS_IGNORE_INDEX: u32 = 1;
+pub const EMBED_LOSS_SMOOTH_OTHERS: u32 = 2;
+pub const EMBED_BACKWARD_BY_FREQUENCY: u32 = 32;
+pub const EMBED_MERGE_SCALE_ZERO: u32 = 1;
+pub const EMBED_OPTIM_NONE: i32 = -1;
+pub const EMBED_OPTIM_SGD: i32 = 0;
+pub const EMBED_OPTIM_ADAGRAD: i32 = 1;
+pub const EMBED_OPTIM_ADAGRAD_ROW: i32 = 2;
+pub const EMBED_OPTIM_ADAM_SPARSE: i32 = 3;
+pub const EMBED_OPTIM_ADAMW: i32 = 4;
+pub const EMBED_OPTIM_ADAMW_DEFERRED: i32 = 5;
+pub const EMBED_OPTIM_ADAM_LAZY: i32 = 6;
+pub const EMBED_OPTIM_ADAM_ROW: i32 = 7;
+pub const EMBED_OPTIM_RMSPROP: i32 = 8;
+pub const EMBED_OPTIM_LION: i32 = 9;
+pub const EMBED_OPTIM_LAMB: i32 = 10;
+pub const EMBED_OPTIM_FTRL: i32 = 11;
+pub const EMBED_OPTIM_BETA1_ZERO: u32 = 1;
+pub const EMBED_OPTIM_BETA2_ZERO: u32 = 2;
+pub const EMBED_OPTIM_EPSILON_ZERO: u32 = 4;
+pub const EMBED_OPTIM_REPLAY: u32 = 8;
+pub const EMBED_OPTIM_LAZY: u32 = 16;
+pub const EMBED_OPTIM_NESTEROV: u32 = 32;
+pub const EMBED_OPTIM_NEAREST: u32 = 64;
+pub const EMBED_STEP_LR: u32 = 1;
+pub const EMBED_STEP_CHECK_FINITE: u32 = 2;
+pub const EMBED_LR_CONSTANT: u32 = 0;
+pub const EMBED_LR_LINEAR: u32 = 1;
+pub const EMBED_LR_COSINE: u32 = 2;
+pub const EMBED_LR_INVERSE_SQRT: u32 = 3;
+pub const EMBED_LR_ONE: u32 = 0;
+pub const EMBED_LR_SQRT_WIDTH: u32 = 1;
+pub const EMBED_LR_WIDTH: u32 = 2;
 pub const EMBED_TABLE_HUGE_PAGES: u32 = 1;
 pub const EMBED_TABLE_READ_ONLY: u32 = 2;
 pub const EMBED_INIT_NONE: i32 = -1;
@@ -256,6 +311,10 @@ pub struct embed_head_info {
     pub extra_bytes: i64,
     pub logit_scale: f32,
     pub logit_softcap: f32,
+    pub ids_checksum: u64,
+    pub sketch_searches: i64,
+    pub sketch_rows_verified: i64,
+    pub sketch_bytes_read: i64,
 }
 impl Default for embed_head_info {
     /// All default, of this version's size.
@@ -276,6 +335,34 @@ pub struct embed_sweep_options {
     pub activation: embed_dtype,
 }
 impl Default for embed_sweep_options {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_sample_params {
+    pub size: u32,
+    pub flags: u32,
+    pub seed: u64,
+    pub position: i64,
+    pub temperature: f64,
+    pub top_p: f64,
+    pub min_p: f64,
+    pub typical_p: f64,
+    pub top_n_sigma: f64,
+    pub repetition: f64,
+    pub frequency: f64,
+    pub presence: f64,
+    pub top_k: i32,
+    pub last_n: i32,
+    pub min_keep: i32,
+    pub order: embed_sample_order,
+}
+impl Default for embed_sample_params {
     /// All default, of this version's size.
     fn default() -> Self {
         let mut all_zero: Self = unsafe { std::mem::zeroed() };
@@ -448,6 +535,140 @@ impl Default for embed_norm_options {
 }
 #[repr(C)]
 #[derive(Clone, Copy)]
+pub struct embed_loss_options {
+    pub size: u32,
+    pub flags: u32,
+    pub label_smoothing: f64,
+    pub z_loss: f64,
+    pub reduction: embed_reduction,
+    pub ignore_index: i32,
+    pub class_weight: *const f32,
+    pub reserved: *const c_void,
+}
+impl Default for embed_loss_options {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_merge_options {
+    pub size: u32,
+    pub flags: u32,
+    pub scale: f64,
+}
+impl Default for embed_merge_options {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_clip_options {
+    pub size: u32,
+    pub flags: u32,
+    pub max_row_norm: f64,
+    pub max_norm: f64,
+}
+impl Default for embed_clip_options {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_share {
+    pub size: u32,
+    pub flags: u32,
+    pub input_norm: f64,
+    pub output_norm: f64,
+    pub norm_share: f64,
+    pub energy_share: f64,
+    pub cosine: f64,
+    pub positions_norm: f64,
+    pub positions_share: f64,
+    pub input_rows: i64,
+    pub output_rows: i64,
+}
+impl Default for embed_share {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_share_options {
+    pub size: u32,
+    pub flags: u32,
+    pub rows: i64,
+    pub bands: i64,
+    pub counts: *const i64,
+    pub edges: *const i64,
+}
+impl Default for embed_share_options {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_optimizer_options {
+    pub size: u32,
+    pub flags: u32,
+    pub kind: embed_optimizer_kind,
+    pub state: embed_dtype,
+    pub lr: f64,
+    pub beta1: f64,
+    pub beta2: f64,
+    pub epsilon: f64,
+    pub momentum: f64,
+    pub weight_decay: f64,
+    pub max_norm: f64,
+    pub l1: f64,
+    pub seed: u64,
+}
+impl Default for embed_optimizer_options {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_step_options {
+    pub size: u32,
+    pub flags: u32,
+    pub lr: f64,
+    pub grad_scale: f64,
+    pub max_grad_norm: f64,
+}
+impl Default for embed_step_options {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
 pub struct embed_table_options {
     pub size: u32,
     pub flags: u32,
@@ -516,6 +737,7 @@ extern "C" {
     pub fn embed_nearest(ctx: *mut embed_context, t: *const embed_table, queries: *const f32, n: i64, ld_queries: i64, k: i32, exclude: *const i32, excluded: i64, ids: *mut i32, scores: *mut f32, count: *mut i32, opts: *const embed_nearest_options) -> embed_status;
     pub fn embed_analogy(ctx: *mut embed_context, t: *const embed_table, abc: *const i32, n: i64, k: i32, ids: *mut i32, scores: *mut f32, count: *mut i32, opts: *const embed_nearest_options) -> embed_status;
     pub fn embed_head_create(ctx: *mut embed_context, t: *const embed_table, bias: *const f32, opts: *const embed_head_options, out: *mut *mut embed_head) -> embed_status;
+    pub fn embed_head_create_subset(ctx: *mut embed_context, h: *const embed_head, ids: *const i32, n: i64, out: *mut *mut embed_head) -> embed_status;
     pub fn embed_head_refresh(ctx: *mut embed_context, h: *mut embed_head) -> embed_status;
     pub fn embed_head_retain(h: *const embed_head) -> *mut embed_head;
     pub fn embed_head_release(h: *const embed_head);
@@ -527,6 +749,22 @@ extern "C" {
     pub fn embed_logits(ctx: *mut embed_context, h: *const embed_head, hidden: *const c_void, hidden_dtype: embed_dtype, n: i64, ld_hidden: i64, logits: *mut f32, ld_logits: i64, opts: *const embed_sweep_options) -> embed_status;
     pub fn embed_logits_at(ctx: *mut embed_context, h: *const embed_head, hidden: *const c_void, hidden_dtype: embed_dtype, n: i64, ld_hidden: i64, ids: *const i32, m: i64, logits: *mut f32, ld_logits: i64, opts: *const embed_sweep_options) -> embed_status;
     pub fn embed_topk(ctx: *mut embed_context, h: *const embed_head, hidden: *const c_void, hidden_dtype: embed_dtype, n: i64, ld_hidden: i64, k: i32, ids: *mut i32, logits: *mut f32, logsumexp: *mut f32, count: *mut i32, opts: *const embed_sweep_options) -> embed_status;
+    pub fn embed_rules_create(ctx: *mut embed_context, vocab: i64, out: *mut *mut embed_rules) -> embed_status;
+    pub fn embed_rules_ban(ctx: *mut embed_context, r: *mut embed_rules, ids: *const i32, n: i64) -> embed_status;
+    pub fn embed_rules_allow(ctx: *mut embed_context, r: *mut embed_rules, bits: *const u32, words: i64) -> embed_status;
+    pub fn embed_rules_bias(ctx: *mut embed_context, r: *mut embed_rules, ids: *const i32, bias: *const f32, n: i64) -> embed_status;
+    pub fn embed_rules_push(ctx: *mut embed_context, r: *mut embed_rules, ids: *const i32, n: i64) -> embed_status;
+    pub fn embed_rules_pop(ctx: *mut embed_context, r: *mut embed_rules, n: i64) -> embed_status;
+    pub fn embed_rules_clear(r: *mut embed_rules);
+    pub fn embed_rules_release(r: *mut embed_rules);
+    pub fn embed_sample(ctx: *mut embed_context, h: *const embed_head, hidden: *const c_void, hidden_dtype: embed_dtype, n: i64, ld_hidden: i64, rules: *const *const embed_rules, params: *const embed_sample_params, params_count: i64, ids: *mut i32, logprobs: *mut f32, opts: *const embed_sweep_options) -> embed_status;
+    pub fn embed_sweep(ctx: *mut embed_context, h: *const embed_head, hidden: *const c_void, hidden_dtype: embed_dtype, ld_hidden: i64, rows: *const i64, n: i64, targets: *const i32, rules: *const *const embed_rules, params: *const embed_sample_params, params_count: i64, opts: *const embed_sweep_options, result: *mut embed_result) -> embed_status;
+    pub fn embed_sweep_logits(ctx: *mut embed_context, logits: *const f32, vocab: i64, ld_logits: i64, rows: *const i64, n: i64, targets: *const i32, rules: *const *const embed_rules, params: *const embed_sample_params, params_count: i64, opts: *const embed_sweep_options, result: *mut embed_result) -> embed_status;
+    pub fn embed_result_create(ctx: *mut embed_context, out: *mut *mut embed_result) -> embed_status;
+    pub fn embed_result_f32(r: *const embed_result, ask: u32, rows: *mut i64, cols: *mut i64) -> *const f32;
+    pub fn embed_result_i32(r: *const embed_result, ask: u32, rows: *mut i64, cols: *mut i64) -> *const i32;
+    pub fn embed_result_release(r: *mut embed_result);
+    pub fn embed_verify(ctx: *mut embed_context, h: *const embed_head, hidden: *const c_void, hidden_dtype: embed_dtype, ld_hidden: i64, offsets: *const i64, seqs: i64, drafts: *const i32, draft_probs: *const f32, ld_draft_probs: i64, rules: *const *const embed_rules, params: *const embed_sample_params, params_count: i64, ids: *mut i32, accepted: *mut i32, opts: *const embed_sweep_options) -> embed_status;
     pub fn embed_file_open(ctx: *mut embed_context, path: *const c_char, opts: *const embed_file_options, out: *mut *mut embed_file) -> embed_status;
     pub fn embed_file_retain(f: *const embed_file) -> *mut embed_file;
     pub fn embed_file_release(f: *const embed_file);
@@ -559,6 +797,34 @@ extern "C" {
     pub fn embed_mix(ctx: *mut embed_context, t: *const embed_table, weights: *const f32, n: i64, ld_weights: i64, out: *mut f32, ld_out: i64, opts: *const embed_mix_options) -> embed_status;
     pub fn embed_positions(ctx: *mut embed_context, first: i64, n: i64, dim: i64, out: *mut c_void, out_dtype: embed_dtype, ld_out: i64, opts: *const embed_position_options) -> embed_status;
     pub fn embed_norm_rows(ctx: *mut embed_context, x: *mut c_void, x_dtype: embed_dtype, n: i64, dim: i64, ld_x: i64, weight: *const f32, bias: *const f32, opts: *const embed_norm_options) -> embed_status;
+    pub fn embed_cross_entropy(ctx: *mut embed_context, h: *const embed_head, hidden: *const c_void, hidden_dtype: embed_dtype, n: i64, ld_hidden: i64, targets: *const i32, loss: *mut f32, logsumexp: *mut f32, opts: *const embed_loss_options) -> embed_status;
+    pub fn embed_cross_entropy_backward(ctx: *mut embed_context, h: *const embed_head, hidden: *const c_void, hidden_dtype: embed_dtype, n: i64, ld_hidden: i64, targets: *const i32, logsumexp: *const f32, d_loss: *const f32, d_hidden: *mut f32, ld_d_hidden: i64, d_weight: *mut f32, ld_d_weight: i64, opts: *const embed_loss_options) -> embed_status;
+    pub fn embed_cross_entropy_train(ctx: *mut embed_context, h: *const embed_head, hidden: *const c_void, hidden_dtype: embed_dtype, n: i64, ld_hidden: i64, targets: *const i32, d_loss: *const f32, loss: *mut f32, count: *mut i64, d_hidden: *mut c_void, d_hidden_dtype: embed_dtype, ld_d_hidden: i64, g: *mut embed_grad, opts: *const embed_loss_options) -> embed_status;
+    pub fn embed_grad_create(ctx: *mut embed_context, dim: i64, out: *mut *mut embed_grad) -> embed_status;
+    pub fn embed_grad_create_dense(ctx: *mut embed_context, rows: i64, dim: i64, memory: *mut f32, ld: i64, out: *mut *mut embed_grad) -> embed_status;
+    pub fn embed_grad_add(ctx: *mut embed_context, g: *mut embed_grad, ids: *const i32, n: i64, d_out: *const f32, ld_d_out: i64) -> embed_status;
+    pub fn embed_lookup_backward(ctx: *mut embed_context, g: *mut embed_grad, vocab: i64, ids: *const i64, n: i64, d_out: *const c_void, d_out_dtype: embed_dtype, ld_d_out: i64, opts: *const embed_lookup_options) -> embed_status;
+    pub fn embed_bag_backward(ctx: *mut embed_context, g: *mut embed_grad, t: *const embed_table, ids: *const i64, n: i64, offsets: *const i64, bags: i64, weights: *const f32, d_out: *const c_void, d_out_dtype: embed_dtype, ld_d_out: i64, d_weights: *mut f32, opts: *const embed_bag_options) -> embed_status;
+    pub fn embed_grad_merge(ctx: *mut embed_context, g: *mut embed_grad, from: *const embed_grad, opts: *const embed_merge_options) -> embed_status;
+    pub fn embed_grad_clip(ctx: *mut embed_context, g: *mut embed_grad, norm: *mut f64, opts: *const embed_clip_options) -> embed_status;
+    pub fn embed_grad_share(ctx: *mut embed_context, input: *const embed_grad, output: *const embed_grad, d_out: *const c_void, d_out_dtype: embed_dtype, n: i64, ld_d_out: i64, share: *mut embed_share, bands: *mut f64, opts: *const embed_share_options) -> embed_status;
+    pub fn embed_grad_is_dense(g: *const embed_grad) -> i32;
+    pub fn embed_grad_rows(g: *const embed_grad) -> i64;
+    pub fn embed_grad_ids(g: *const embed_grad) -> *const i64;
+    pub fn embed_grad_values(g: *const embed_grad) -> *const f32;
+    pub fn embed_grad_bias(g: *mut embed_grad) -> *mut f32;
+    pub fn embed_grad_clear(g: *mut embed_grad);
+    pub fn embed_grad_release(g: *mut embed_grad);
+    pub fn embed_optimizer_create(ctx: *mut embed_context, t: *const embed_table, opts: *const embed_optimizer_options, out: *mut *mut embed_optimizer) -> embed_status;
+    pub fn embed_optimizer_step(ctx: *mut embed_context, o: *mut embed_optimizer, t: *mut embed_table, g: *const embed_grad, opts: *const embed_step_options) -> embed_status;
+    pub fn embed_optimizer_touch(ctx: *mut embed_context, o: *mut embed_optimizer, t: *mut embed_table, ids: *const i64, n: i64) -> embed_status;
+    pub fn embed_optimizer_freeze(ctx: *mut embed_context, o: *mut embed_optimizer, t: *mut embed_table, first: i64, n: i64, bitmap: *const u8, frozen: i32) -> embed_status;
+    pub fn embed_optimizer_steps(o: *const embed_optimizer) -> i64;
+    pub fn embed_writer_optimizer(ctx: *mut embed_context, w: *mut embed_writer, o: *mut embed_optimizer, t: *const embed_table) -> embed_status;
+    pub fn embed_optimizer_restore(ctx: *mut embed_context, f: *const embed_file, i: i64, t: *const embed_table, out: *mut *mut embed_optimizer) -> embed_status;
+    pub fn embed_optimizer_release(o: *mut embed_optimizer);
+    pub fn embed_lr_at(schedule: embed_lr_schedule, lr: f64, step: i64, warmup: i64, total: i64, least: f64) -> f64;
+    pub fn embed_lr_ratio(rule: embed_lr_rule, width: i64, base_width: i64, base_ratio: f64) -> f64;
     pub fn embed_table_create(ctx: *mut embed_context, rows: i64, dim: i64, opts: *const embed_table_options, out: *mut *mut embed_table) -> embed_status;
     pub fn embed_table_borrow(ctx: *mut embed_context, data: *mut c_void, rows: i64, dim: i64, opts: *const embed_table_options, done: Option<unsafe extern "C" fn(arg: *mut c_void)>, arg: *mut c_void, out: *mut *mut embed_table) -> embed_status;
     pub fn embed_table_view(ctx: *mut embed_context, data: *const c_void, rows: i64, dim: i64, opts: *const embed_table_options, done: Option<unsafe extern "C" fn(arg: *mut c_void)>, arg: *mut c_void, out: *mut *mut embed_table) -> embed_status;

@@ -116,7 +116,11 @@ impl<T: Source> Head<T> {
         Ok((info.table_bytes, info.extra_bytes))
     }
 
-    fn hidden_rows(&self, elements: usize) -> Result<usize> {
+    pub(crate) fn raw(&self) -> *const sys::embed_head {
+        self.raw.as_ptr()
+    }
+
+    pub(crate) fn hidden_rows(&self, elements: usize) -> Result<usize> {
         let dim = self.dim() as usize;
         if dim == 0 || elements % dim != 0 {
             return refuse(format!("{elements} elements are no whole hidden rows of {dim}"));

@@ -56,6 +56,7 @@ mod file;
 mod geometry;
 mod head;
 mod lookup;
+mod sweep;
 mod table;
 mod writer;
 
@@ -65,6 +66,7 @@ pub use file::{File, FileOptions, Tensor};
 pub use geometry::Neighbors;
 pub use head::{Head, Source, Stored, TopK};
 pub use lookup::{norm_rows, positions, BFloat16, Element, Float16};
+pub use sweep::{Answers, Request, Rules};
 pub use table::{Dtype, Table, TableMut};
 pub use writer::Writer;
 
@@ -72,19 +74,22 @@ pub use writer::Writer;
 pub use libembed_sys::{
     embed_bag_options as BagOptions, embed_head_options as HeadOptions, embed_init_options as InitOptions,
     embed_lookup_options as LookupOptions, embed_nearest_options as NearestOptions, embed_norm_options as NormOptions,
-    embed_position_options as PositionOptions, embed_rows_options as RowsOptions, embed_sweep_options as SweepOptions,
-    embed_table_options as TableOptions,
+    embed_position_options as PositionOptions, embed_rows_options as RowsOptions, embed_sample_params as SampleParams,
+    embed_sweep_options as SweepOptions, embed_table_options as TableOptions,
 };
 /// The constants that options take.
 pub mod constants {
     pub use libembed_sys::{
-        EMBED_BAG_MAX, EMBED_BAG_MEAN, EMBED_BAG_MIN, EMBED_BAG_SQRT_N, EMBED_BAG_SUM, EMBED_BAG_WEIGHTED_MEAN, EMBED_HEAD_RAW,
-        EMBED_HEAD_REQUIRE_TIED, EMBED_HEAD_REQUIRE_UNTIED, EMBED_INIT_CONSTANT, EMBED_INIT_NORMAL, EMBED_INIT_PADDING,
+        EMBED_ASK_ENTROPY, EMBED_ASK_LOGITS, EMBED_ASK_LOGSUMEXP, EMBED_ASK_TARGET_LOGPROB, EMBED_ASK_TARGET_RANK, EMBED_ASK_TOKEN,
+        EMBED_ASK_TOKEN_LOGPROB, EMBED_ASK_TOPK_COUNT, EMBED_ASK_TOPK_IDS, EMBED_ASK_TOPK_LOGITS,
+        EMBED_BAG_MAX, EMBED_BAG_MEAN, EMBED_BAG_MIN, EMBED_BAG_SQRT_N, EMBED_BAG_SUM, EMBED_BAG_WEIGHTED_MEAN, EMBED_HEAD_BLAS,
+        EMBED_HEAD_PREPARE, EMBED_HEAD_RAW,
+        EMBED_HEAD_REQUIRE_TIED, EMBED_HEAD_REQUIRE_UNTIED, EMBED_HEAD_SKETCH, EMBED_INIT_CONSTANT, EMBED_INIT_NORMAL, EMBED_INIT_PADDING,
         EMBED_INIT_TRUNCATED_NORMAL, EMBED_INIT_UNIFORM, EMBED_INIT_XAVIER_NORMAL, EMBED_INIT_XAVIER_UNIFORM, EMBED_INIT_ZERO,
         EMBED_LOOKUP_ADD, EMBED_LOOKUP_PADDING, EMBED_METRIC_COSINE, EMBED_METRIC_DOT, EMBED_METRIC_L2, EMBED_NAN_ERROR,
         EMBED_NAN_IGNORE, EMBED_NAN_MAX, EMBED_NORM_LAYER, EMBED_NORM_PLUS_ONE, EMBED_OOV_CLAMP, EMBED_OOV_ERROR,
-        EMBED_OOV_HASH, EMBED_OOV_UNK, EMBED_OOV_ZERO, EMBED_POSITION_HALVES, EMBED_ROLE_HEAD, EMBED_ROLE_TOKEN,
-        EMBED_ROWS_STOCHASTIC, EMBED_TABLE_HUGE_PAGES, EMBED_TABLE_READ_ONLY,
+        EMBED_OOV_HASH, EMBED_OOV_UNK, EMBED_OOV_ZERO, EMBED_ORDER_HF, EMBED_ORDER_LLAMACPP, EMBED_POSITION_HALVES, EMBED_ROLE_HEAD, EMBED_ROLE_TOKEN,
+        EMBED_ROWS_STOCHASTIC, EMBED_SWEEP_PROCESSED, EMBED_TABLE_HUGE_PAGES, EMBED_TABLE_READ_ONLY,
     };
 }
 

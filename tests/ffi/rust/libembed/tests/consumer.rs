@@ -56,6 +56,76 @@ fn a_tied_head_holds_its_table_and_sees_it_change() {
 }
 
 #[test]
+fn one_sweep_answers_several_questions() {
+    let mut ctx = context(None);
+    let table = random_table(&mut ctx);
+    let head = Head::new(&mut ctx, &table, None, &HeadOptions::default()).unwrap();
+    let hidden = table.as_f32().unwrap()[..8 * DIM].to_vec();
+    let best = head.topk(&mut ctx, &hidden, 3, &SweepOptions::default()).unwrap();
+    let targets: Vec<i32> = (0..8).map(|i| best.ids[i * 3 + i % 3]).collect();
+    let mut answers = Answers::new(&mut ctx).unwrap();
+    let ask = (EMBED_ASK_TOPK_IDS | EMBED_ASK_TOPK_LOGITS | EMBED_ASK_TARGET_LOGPROB | EMBED_ASK_TARGET_RANK | EMBED_ASK_TOKEN) as u32;
+    let options = SweepOptions { k: 3, ask, ..Default::default() };
+    head.sweep(&mut ctx, &hidden, &Request { targets: &targets, ..Default::default() }, &options, &mut answers).unwrap();
+    assert_eq!(answers.integers(EMBED_ASK_TOPK_IDS as u32), Some(&best.ids[..]));
+    assert_eq!(answers.floats(EMBED_ASK_TOPK_LOGITS as u32), Some(&best.logits[..]));
+    assert_eq!(answers.floats(EMBED_ASK_ENTROPY as u32), None);
+    assert_eq!(answers.integers(EMBED_ASK_TARGET_RANK as u32).unwrap(), [1, 2, 3, 1, 2, 3, 1, 2]);
+    for (i, logprob) in answers.floats(EMBED_ASK_TARGET_LOGPROB as u32).unwrap().iter().enumerate() {
+        assert!((logprob - (best.logits[i * 3 + i % 3] - best.logsumexp[i])).abs() < 1e-4);
+    }
+    let mut banned = Rules::new(&mut ctx, ROWS as i64).unwrap();
+    banned.ban(&mut ctx, &best.ids[..1]).unwrap();
+    let rules = [Some(&banned), None];
+    let two = Request { rows: Some(&[0, 1]), rules: &rules, ..Default::default() };
+    head.sweep(&mut ctx, &hidden, &two, &SweepOptions { ask: EMBED_ASK_TOKEN as u32, ..Default::default() }, &mut answers).unwrap();
+    assert_eq!(answers.integers(EMBED_ASK_TOKEN as u32).unwrap(), [best.ids[1], best.ids[3]]);
+    assert_eq!(answers.integers(EMBED_ASK_TOPK_IDS as u32), None);
+
+    let outside = Request { targets: &[0, 257], rows: Some(&[0, 1]), ..Default::default() };
+    let error = head.sweep(&mut ctx, &hidden, &outside, &options, &mut answers).unwrap_err();
+    assert_eq!((error.status, error.at), (Status::ID, Some(1)));
+    for request in [
+        Request { rows: Some(&[8]), ..Default::default() }, Request { rows: Some(&[-1]), ..Default::default() },
+        Request { targets: &[0], ..Default::default() }, Request { rules: &rules, ..Default::default() },
+        Request { params: &[SampleParams::default(); 2], ..Default::default() },
+    ] {
+        let nothing = SweepOptions { ask: EMBED_ASK_TOKEN as u32, ..Default::default() };
+        assert_eq!(head.sweep(&mut ctx, &hidden, &request, &nothing, &mut answers).unwrap_err().status, Status::ARGUMENT);
+    }
+}
+
+#[test]
+fn rules_and_seeds_decide_what_is_drawn() {
+    let mut ctx = context(None);
+    let table = random_table(&mut ctx);
+    let head = Head::new(&mut ctx, &table, None, &HeadOptions::default()).unwrap();
+    let hidden = table.as_f32().unwrap()[..64 * DIM].to_vec();
+    let at = |position| SampleParams { seed: 1, position, temperature: 4.0, ..Default::default() };
+    let each: Vec<SampleParams> = (0..64).map(at).collect();
+    let (drawn, logprobs) = head.sample(&mut ctx, &hidden, &[], &each, &SweepOptions::default()).unwrap();
+    assert!(logprobs.iter().all(|&l| l <= 0.0) && drawn.iter().all(|id| (0..ROWS as i32).contains(id)));
+    let alone = head.sample(&mut ctx, &hidden[9 * DIM..10 * DIM], &[], &[at(9)], &SweepOptions::default()).unwrap();
+    assert_eq!(alone.0[0], drawn[9]);
+    let mut rules = Rules::new(&mut ctx, ROWS as i64).unwrap();
+    rules.allow(&mut ctx, Some(&[0b1100, 0, 0, 0, 0, 0, 0, 0, 0])).unwrap();
+    rules.bias(&mut ctx, &[3], &[1000.0]).unwrap();
+    rules.push(&mut ctx, &[3, 4]).unwrap();
+    rules.pop(&mut ctx, 1).unwrap();
+    assert_eq!(rules.pop(&mut ctx, 2).unwrap_err().status, Status::ARGUMENT);
+    assert_eq!(rules.bias(&mut ctx, &[3], &[]).unwrap_err().status, Status::ARGUMENT);
+    assert_eq!(rules.ban(&mut ctx, &[2, 257]).unwrap_err().at, Some(1));
+    let three = head.sample(&mut ctx, &hidden, &[Some(&rules); 64], &[at(0)], &SweepOptions::default()).unwrap();
+    assert_eq!(three.0, [3; 64]);
+    rules.clear();
+    let again = head.sample(&mut ctx, &hidden, &[Some(&rules); 64], &each, &SweepOptions::default()).unwrap();
+    assert_eq!(again.0, drawn);
+    let greedy = head.sample(&mut ctx, &hidden, &[], &[], &SweepOptions::default()).unwrap();
+    assert_eq!(greedy.0, head.topk(&mut ctx, &hidden, 1, &SweepOptions::default()).unwrap().ids);
+    assert_eq!(head.sample(&mut ctx, &[0f32; 0], &[], &[], &SweepOptions::default()).unwrap().0, []);
+}
+
+#[test]
 fn a_wrong_id_is_an_error_with_its_position_and_nothing_is_written() {
     let mut ctx = context(None);
     let table = random_table(&mut ctx);

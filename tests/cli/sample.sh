@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-3-Clause
+npy() { printf '\223NUMPY\001\000\166\000%-117s\n' "{'descr': '$1', 'fortran_order': False, 'shape': $2, }"; } # TYPE SHAPE: the header
+ids() { awk '$1 ~ /^[0-9]+$/ { printf "%s ", $1 }' out; }
+share() { awk -v id="$1" '$1 ~ /^[0-9]+$/ { ++n; hits += $1 == id } END { print hits / n }' out; } # of a token among those drawn
+
+# Five tokens of one column: with the hidden state 1 their logits are 2, 1, 0.5, 0.1 and -1.
+{ npy '<f4' '(5, 1)' && printf '\000\000\000\100\000\000\200\077\000\000\000\077\315\314\314\075\000\000\200\277'; } >five.npy
+{ npy '<f4' '(1, 1)' && printf '\000\000\200\077'; } >one.npy
+# Known answers: the logits plus Gumbel noise of these positions (Philox, worked out in double precision).
+done_by sample five.npy --hidden one.npy --seed 42
+is "$(ids)" "0 "
+is "$(sed -n 1p out | tr -s ' ')" " id token logprob"
+near "$(awk '$1 == 0 { print $2 }' out)" -0.582419658 2e-6 # softmax .5585452
+done_by sample five.npy --hidden one.npy --seed 42 --position 8
+is "$(ids)" "1 "
+done_by sample five.npy --hidden one.npy --seed 1099511627781 --position 8589934593 --json
+is "$(sed 's/:-[^}]*/:X/' out)" '[{"id":0,"token":null,"logprob":X}]'
+
+# 4,096 positions: each token as often as it is probable, within five standard deviations.
+printf '\000\000\200\077' >ones
+for doubling in 1 2 3 4 5 6 7 8 9 10 11 12; do cat ones ones >twice && mv twice ones; done
+{ npy '<f4' '(4096, 1)' && cat ones; } >many.npy
+done_by sample five.npy --hidden many.npy --seed 7
+cp out drawn
+while read -r id probability; do near "$(share "$id")" "$probability" 0.04; done <<'LIST'
+0 0.5585452
+1 0.2054773
+2 0.1246283
+3 0.0835408
+4 0.0278083
+LIST
+for threads in 1 3; do
+  done_by sample five.npy --hidden many.npy --seed 7 --threads $threads
+  cmp out drawn || wrong "$threads threads draw something else"
+done
+done_by sample five.npy --hidden one.npy --seed 7 --position 17
+is "$(ids)" "$(awk '$1 ~ /^[0-9]+$/ && n++ == 17 { printf "%s ", $1 }' drawn)"
+done_by sample five.npy --hidden many.npy --seed 8
+! cmp -s out drawn || wrong "another seed draws the same"
+
+# Two orders, two distributions: temperature 2, top-k 4, top-p 0.7, min-p 0.3.
+done_by sample five.npy --hidden many.npy --temperature 2 --top-k 4 --top-p 0.7 --min-p 0.3
+cp out drawn
+near "$(share 0)" 0.4810243 0.04
+near "$(share 1)" 0.2917560 0.04
+near "$(share 2)" 0.2272198 0.04
+is "$(share 3) $(share 4)" "0 0"
+near "$(awk '$1 == 2 { print $2; exit }' out)" -2.082419658 2e-6 # the model's own, whatever filters do
+done_by sample five.npy --hidden many.npy --temperature 2 --top-k 4 --top-p 0.7 --min-p 0.3 --order hf
+cmp out drawn || wrong "hf is not the order if none is given"
+done_by sample five.npy --hidden many.npy --temperature 2 --top-k 4 --top-p 0.7 --min-p 0.3 --order llamacpp
+near "$(share 0)" 0.6224593 0.04
+near "$(share 1)" 0.3775407 0.04
+done_by sample five.npy --hidden many.npy --temperature 0 --seed 3
+is "$(share 0)" 1
+
+# On words: the best one by --temperature 0 and by --top-k 1; tokens come with it.
+done_by lookup "$glove" --ids 1948,654,50 --npy three.npy
+done_by sample "$glove" --hidden three.npy --temperature 0
+is "$(awk '$1 ~ /^[0-9]+$/ { printf "%s %s ", $1, $2 }' out)" "1948 queen 654 king 50 two "
+cp out best
+done_by sample "$glove" --hidden three.npy --top-k 1 --seed 12
+cmp out best || wrong "top-k 1 is not the best"
+done_by sample "$glove" --hidden three.npy --temperature 0 --json
+is "$(sed 's/"logprob":[^}]*/"logprob":X/g' out)" \
+  '[{"id":1948,"token":"queen","logprob":X},{"id":654,"token":"king","logprob":X},{"id":50,"token":"two","logprob":X}]'
+npy '<f4' '(0, 100)' >none.npy
+done_by sample "$glove" --hidden none.npy --json
+is "$(cat out)" '[]'
+
+{ npy '<f4' '(2, 1)' && printf '\000\000\200\077\000\000\300\177'; } >nan.npy
+refused 1 'five.npy: hidden row 1 has a NaN' sample five.npy --hidden nan.npy
+refused 2 '--hidden is missing' sample "$glove"
+refused 2 '--order is hf or llamacpp, not "best"' sample "$glove" --hidden three.npy --order best
+refused 2 '--temperature takes a number from 0 to 1000, not "-1"' sample "$glove" --hidden three.npy --temperature -1
+for text in nan inf 0x1 1e999 1.5x '' ' 1' 1e; do refused 2 "--temperature takes a number" sample "$glove" --hidden three.npy --temperature "$text"; done
+refused 2 '--top-p takes a number from 0 to 1, not "1.01"' sample "$glove" --hidden three.npy --top-p 1.01
+refused 2 '--min-p takes a number from 0 to 1' sample "$glove" --hidden three.npy --min-p 2
+refused 2 '--top-k takes a number from 1 to' sample "$glove" --hidden three.npy --top-k 0
+refused 2 '--seed takes a number from 0 to 9223372036854775807, not "9223372036854775808"' sample "$glove" --hidden three.npy --seed 9223372036854775808
+refused 1 '--position: ' sample "$glove" --hidden three.npy --position 9223372036854775806
+refused 2 'topk: takes no --seed' topk "$glove" --hidden three.npy --seed 1
