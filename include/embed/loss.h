@@ -102,6 +102,114 @@ EMBED_FN embed_status embed_cross_entropy_train(embed_context *ctx, const embed_
                                                 void *d_hidden, embed_dtype d_hidden_dtype, int64_t ld_d_hidden, embed_grad *g,
                                                 const embed_loss_options *opts);
 
+/**
+ * embed_sequence_logprobs: the log-probability of each sequence's targets, as losses of preference (DPO and its kin) want it.
+ *
+ *   out[s] = sum_{offsets[s] <= i < offsets[s+1]} (z[i, targets[i]] - lse[i])      over rows that are not ignored
+ *
+ * Shapes   hidden, targets as embed_cross_entropy; offsets [seqs+1], ascending, offsets[0] = 0, offsets[seqs] = n; out [seqs]; counts
+ *          [seqs], the rows that were summed, or NULL.
+ * Types    as embed_cross_entropy; rows' terms in fp32 are summed in double, rounded once.
+ * Options  flags and ignore_index alone: label_smoothing, z_loss and class_weight are E_OPTION.
+ * Ignored  rows whose target is -100, or ignore_index with EMBED_LOSS_IGNORE_INDEX (a prompt, padding).
+ * Empty    seqs = 0 does nothing; a sequence without counted rows gives 0.
+ * Errors   as embed_cross_entropy; E_ARGUMENT also for offsets (at = the first wrong one's index).
+ * Threads  h shared, ctx exclusive. Same bits for any thread count.
+ * Cost     that of embed_cross_entropy and 4n bytes.
+ * Since    0.1.
+ * Source   Rafailov et al., Direct Preference Optimization, 2023.
+ */
+EMBED_FN embed_status embed_sequence_logprobs(embed_context *ctx, const embed_head *h, const void *hidden, embed_dtype hidden_dtype, int64_t n,
+                                              int64_t ld_hidden, const int32_t *targets, const int64_t *offsets, int64_t seqs, float *out,
+                                              int64_t *counts, const embed_loss_options *opts);
+/**
+ * embed_sequence_logprobs_backward: its gradients: embed_cross_entropy_train with d_loss[i] = -d_out[s] on the rows i of sequence s.
+ *
+ *   d_hidden[i, :] = d_out[s] d out[s] / d hidden[i, :]; g += the head's gradient, and that of its bias
+ *
+ * Shapes   as embed_sequence_logprobs; d_out [seqs]; d_hidden [n, dim] with stride ld_d_hidden elements (0 = dim), g: each may be NULL.
+ * Types    hidden, d_hidden F32, F16 or BF16, d_hidden rounded once; W any dtype, decoded. Logits and all sums in fp32.
+ * Options  as embed_sequence_logprobs.
+ * Gradient as embed_cross_entropy_train.
+ * Ignored  d_hidden rows of 0, no part in g. d_hidden may be hidden.
+ * Empty    n = 0 adds nothing.
+ * Errors   as embed_sequence_logprobs, E_MISMATCH: nothing written. E_CANCELLED, E_CALLBACK: outputs and g unspecified.
+ * Threads  h shared, ctx and g exclusive. Same bits for any thread count.
+ * Cost     that of embed_cross_entropy_train and 4n bytes: logits are made again, the memory stays within its bounds.
+ * Since    0.1.
+ */
+EMBED_FN embed_status embed_sequence_logprobs_backward(embed_context *ctx, const embed_head *h, const void *hidden, embed_dtype hidden_dtype, int64_t n,
+                                                       int64_t ld_hidden, const int32_t *targets, const int64_t *offsets, int64_t seqs,
+                                                       const float *d_out, void *d_hidden, embed_dtype d_hidden_dtype, int64_t ld_d_hidden,
+                                                       embed_grad *g, const embed_loss_options *opts);
+
+typedef int32_t embed_divergence;
+enum { EMBED_DIVERGENCE_NONE = -1, EMBED_DIVERGENCE_KL = 0, EMBED_DIVERGENCE_JENSEN_SHANNON };
+typedef struct embed_distill_options {
+  uint32_t size, flags;      /* EMBED_DISTILL_* */
+  double temperature;        /* both logits are divided by it; 0 = 1 */
+  double mix;                /* the teacher's share in the mixture of EMBED_DIVERGENCE_JENSEN_SHANNON; 0 = 1/2 */
+  embed_divergence divergence;
+  embed_reduction reduction; /* what d_loss NULL means in embed_distill_train */
+  int32_t ignore_index;      /* with EMBED_DISTILL_IGNORE_INDEX, else -100 */
+  int32_t reserved;
+} embed_distill_options;
+enum { EMBED_DISTILL_IGNORE_INDEX = 1, EMBED_DISTILL_SQUARED = 2 /* losses times temperature^2 (Hinton): gradients that hardly depend on it */ };
+/**
+ * embed_distill: how far a student's distribution over the vocabulary is from its teacher's, for each pair of hidden rows.
+ *
+ *   p = softmax(teacher's logits / temperature); q = softmax(student's logits / temperature); m = mix p + (1 - mix) q
+ *   KL               loss[i] = sum_v p log(p / q)
+ *   JENSEN_SHANNON   loss[i] = mix sum_v p log(p / m) + (1 - mix) sum_v q log(q / m)
+ *
+ * Shapes   teacher_hidden [n, dim of the teacher] with row stride ld_teacher elements (0 = that dim); hidden [n, dim of the student] with
+ *          ld_hidden; targets [n] or NULL: only which rows are ignored is asked of them; loss [n]. Dims may differ, vocabs not; one
+ *          head may be both.
+ * Types    hidden F32, F16 or BF16; tables any dtype, decoded. Logits in fp32, each with its head's bias, scale and soft-cap; exp in
+ *          fp32, terms and their sums in double, so that a loss near 0 keeps its digits; never negative.
+ * Ignored  rows whose target is -100, or ignore_index with EMBED_DISTILL_IGNORE_INDEX: loss 0, hidden rows are not read.
+ * NaN      as it comes, in its row alone; a logit of +inf gives NaN. A class with a student's logit of -inf and not the teacher's: KL
+ *          is +inf; with both it adds nothing.
+ * Empty    n = 0 does nothing. vocab = 0: losses of counted rows are left as they are.
+ * Errors   E_ID (a target outside [0, vocab) that is not ignored; at = its position), E_MISMATCH (vocabs), E_ARGUMENT, E_OPTION
+ *          (temperature outside [1e-6, 1e6], mix outside (0, 1)), E_OVERFLOW, E_MEMORY, E_STALE: nothing written. E_CANCELLED,
+ *          E_CALLBACK: unspecified.
+ * Threads  heads shared, ctx exclusive. Same bits for any thread count, always by the library's own kernels: a row's loss does not
+ *          depend on n.
+ * Cost     2 n vocab operations for each column of both tables, two exp per logit and side, for JENSEN_SHANNON a logarithm; what of a
+ *          chunk's logits does not fit is made again. Scratch of at most 64 MB at any n and vocab (dims up to 16,384, 2 threads; up to
+ *          7 MB for each more).
+ * Since    0.1.
+ * Source   Hinton, Vinyals, Dean, 2015; generalised Jensen-Shannon: Agarwal et al., 2024; torch.nn.KLDivLoss.
+ */
+EMBED_FN embed_status embed_distill(embed_context *ctx, const embed_head *teacher, const void *teacher_hidden, embed_dtype teacher_dtype, int64_t ld_teacher,
+                                    const embed_head *student, const void *hidden, embed_dtype hidden_dtype, int64_t n, int64_t ld_hidden,
+                                    const int32_t *targets, float *loss, const embed_distill_options *opts);
+/**
+ * embed_distill_train: the same with the student's gradients; the teacher has none.
+ *
+ *   loss as embed_distill; d_hidden[i, :] = d_loss[i] d loss[i] / d hidden[i, :]; g += the student's head's gradient and its bias'
+ *
+ * Shapes   as embed_distill; d_loss [n] is the upstream of each row's loss; NULL: by opts->reduction 1 / count for EMBED_REDUCE_MEAN
+ *          (torch's batchmean), 1 for SUM and ROWS. loss [n], count (rows not ignored), d_hidden [n, dim of the student] with stride
+ *          ld_d_hidden elements (0 = dim), g: each may be NULL.
+ * Types    as embed_distill; d_hidden F32, F16 or BF16, rounded once; a logit's slope in double, rounded to fp32; sums in fp32.
+ * Gradient g of the student's dim, sparse (it then has every row of the vocabulary) or dense with at least vocab rows: E_MISMATCH else.
+ * Ignored  loss 0, d_hidden rows of 0, no part in g. All ignored: count 0, no NaN. d_hidden may be hidden.
+ * Empty    n = 0: count 0.
+ * Errors   as embed_distill. E_CANCELLED, E_CALLBACK: outputs and g unspecified.
+ * Threads  heads shared, ctx and g exclusive. Same bits for any thread count; loss, that of embed_distill to the bit, and d_hidden of a
+ *          row do not depend on n.
+ * Cost     as embed_distill and 4 n vocab dim operations of the student's gradients; the gradient is read and written once per chunk of
+ *          at most 256 counted rows. No allocation after warm-up.
+ * Since    0.1.
+ * Source   as embed_distill; Liger Kernel's fused linear distillation losses, 2024.
+ */
+EMBED_FN embed_status embed_distill_train(embed_context *ctx, const embed_head *teacher, const void *teacher_hidden, embed_dtype teacher_dtype,
+                                          int64_t ld_teacher, const embed_head *student, const void *hidden, embed_dtype hidden_dtype, int64_t n,
+                                          int64_t ld_hidden, const int32_t *targets, const float *d_loss, float *loss, int64_t *count, void *d_hidden,
+                                          embed_dtype d_hidden_dtype, int64_t ld_d_hidden, embed_grad *g, const embed_distill_options *opts);
+
 #ifdef __cplusplus
 }
 #endif

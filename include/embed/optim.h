@@ -179,12 +179,12 @@ typedef struct embed_share_options {
  * embed_grad_share: how much of a tied table's gradient comes from the output of the model and how much from its input, over
  * all rows and by how often rows occur.
  *
- * Shapes   input: what lookups added; output: what the head added; d_out [n, dim] with row stride ld_d_out elements (0 = dim), the
- *          gradient of the looked up rows, or NULL; bands [bands, 3] or NULL: of each band the sums of the input's squares, of the
- *          output's squares, and of the products of both.
+ * Shapes   input: what lookups added; output: what the head added (both may be one); d_out [n, dim] with row stride ld_d_out
+ *          elements (0 = dim), the gradient of the looked up rows, or NULL; bands [bands, 3] or NULL: of each band the sums of the
+ *          input's squares, of the output's squares, and of the products of both.
  * Types    d_out F32, F16 or BF16, at any address; everything is summed in double.
  * Empty    no rows give norms, shares and cosine of 0.
- * Errors   E_MISMATCH: dims, or rows of a gradient past those of counts; E_OPTION: bands, edges that descend, bands without counts;
+ * Errors   E_CALLBACK, E_MISMATCH: dims, or rows of a gradient past those of counts; E_OPTION: bands, edges that descend, bands without counts;
  *          E_ARGUMENT, E_OVERFLOW, E_MEMORY; share and bands are untouched. NaN and infinity go through to the figures.
  * Threads  input, output shared; ctx exclusive. Same bits for any pool, executor and ISA level.
  * Cost     reads both gradients, where both have rows twice, and d_out.
@@ -281,10 +281,11 @@ enum {
   EMBED_OPTIM_NEAREST = 64   /* 16-bit rows and states are rounded to nearest, not stochastically */
 };
 typedef struct embed_step_options {
-  uint32_t size, flags;  /* EMBED_STEP_* */
-  double lr;             /* with EMBED_STEP_LR, also when 0; else the optimiser's */
-  double grad_scale;     /* 0 = 1 */
-  double max_grad_norm;  /* 0 = off */
+  uint32_t size, flags;   /* EMBED_STEP_* */
+  double lr;              /* with EMBED_STEP_LR, also when 0; else the optimiser's */
+  double grad_scale;      /* 0 = 1 */
+  double max_grad_norm;   /* 0 = off */
+  const float *row_rates; /* [vocab] what the rate of each row is multiplied by; NULL = 1; C memory */
 } embed_step_options;
 enum { EMBED_STEP_LR = 1, EMBED_STEP_CHECK_FINITE = 2 };
 /**
@@ -315,7 +316,7 @@ enum { EMBED_STEP_LR = 1, EMBED_STEP_CHECK_FINITE = 2 };
  *          E_UNSUPPORTED (a quantised or F64 table), E_OVERFLOW, E_MEMORY, E_ARGUMENT; *out is NULL.
  * Threads  t shared, ctx exclusive. The optimiser holds no table: a step takes any of the same vocab, dim and dtype.
  * Cost     0 (SGD), 4 (*_ROW, and 4 dim more for ADAM_ROW), 4 dim or 8 dim (momentum, ADAGRAD, RMSPROP, LION; ADAM*, LAMB, FTRL) bytes a
- *          row, half of the latter two with BF16, 8 more for ADAM_LAZY and ADAMW_DEFERRED. Writes it.
+ *          row, half of the latter two with BF16, these in whole 64 bytes a row; 8 more for ADAM_LAZY and ADAMW_DEFERRED. Writes it.
  * Since    0.1.   Source  torch.optim, FBGEMM, Loshchilov and Hutter 2019, McMahan et al. 2013, You et al. 2020, Chen et al. 2023.
  */
 EMBED_FN embed_status embed_optimizer_create(embed_context *ctx, const embed_table *t, const embed_optimizer_options *opts, embed_optimizer **out);
@@ -325,15 +326,18 @@ EMBED_FN embed_status embed_optimizer_create(embed_context *ctx, const embed_tab
  * Shapes   g as wide as t; a dense g has t's vocab rows (or all stored ones, of which the first vocab count). The gradient's bias is the
  *          caller's to apply: a table has none.
  * Types    as embed_optimizer_create. grad_scale multiplies the gradient first (1 / loss scale). max_grad_norm: where the norm of the
- *          whole gradient is above it, it is scaled by max_grad_norm / (norm + 1e-6), as torch does. Rows that are frozen count for neither.
+ *          whole gradient is above it, it is scaled by max_grad_norm / (norm + 1e-6), as torch does; the bias is not in it (embed_grad_clip
+ *          has both). Rows that are frozen count for neither. row_rates: the step of row r is that of lr row_rates[r], its decay too; with 0
+ *          its moments go on and its weights stay.
  * Empty    a gradient without rows is a step: moments decay where every row moves, the count of steps grows.
  * Errors   E_NONFINITE (with CHECK_FINITE or max_grad_norm; embed_error_at = the row, also a row whose norm times grad_scale is past
  *          the range of floats), E_ID (a row past the vocabulary; embed_error_at = its place in g), E_MISMATCH (dim, rows, dtype),
- *          E_READ_ONLY, E_OPTION (no rate, a negative one; lr weight_decay of 1 and more for ADAMW_DEFERRED), E_MEMORY, E_ARGUMENT: the step
- *          was not taken, table, state and count are as before. E_CALLBACK leaves them unspecified.
+ *          E_READ_ONLY, E_OPTION (no rate, a negative one, one of row_rates that is negative or not finite (embed_error_at = the row); lr
+ *          weight_decay of 1 and more for ADAMW_DEFERRED), E_UNSUPPORTED (row_rates with ADAMW_DEFERRED), E_MEMORY, E_ARGUMENT: the
+ *          step was not taken, table, state and count are as before. E_CALLBACK leaves them unspecified.
  * Threads  o, t and ctx exclusive, g shared. The same bits for any thread count, pool or executor. Prepared heads of t are stale afterwards.
  * Cost     rows with gradient alone: reads and writes their weights and state; SGD with momentum and ADAMW: of all rows. ADAMW_DEFERRED
- *          keeps 72 bytes a step until all rows are touched. Allocates nothing else after warm-up.
+ *          keeps 72 bytes a step until all rows are touched, as a dense gradient does. Allocates nothing else after warm-up.
  * Since    0.1.   Source  torch.optim.Optimizer.step, torch.nn.utils.clip_grad_norm_.
  */
 EMBED_FN embed_status embed_optimizer_step(embed_context *ctx, embed_optimizer *o, embed_table *t, const embed_grad *g, const embed_step_options *opts);
@@ -349,8 +353,9 @@ EMBED_FN embed_status embed_optimizer_step(embed_context *ctx, embed_optimizer *
  *          beta1 0.9; src/optim/CATCH_UP.md). REPLAY, and betas whose terms do not fall within 4,096 steps (beta1 >= sqrt(beta2)):
  *          every missed step as ADAMW takes it, equal bits.
  * Empty    n = 0 does nothing.
- * Errors   E_ID (embed_error_at = position), E_MISMATCH, E_READ_ONLY, E_MEMORY, E_ARGUMENT: nothing was touched.
- * Threads  o, t and ctx exclusive. The same bits for any thread count.
+ * Errors   E_ID (embed_error_at = position), E_MISMATCH, E_READ_ONLY, E_MEMORY, E_ARGUMENT: nothing was touched. E_CALLBACK leaves table
+ *          and state unspecified.
+ * Threads  o, t and ctx exclusive. The same bits for any thread count. Prepared heads of t are stale after a row was touched.
  * Cost     reads and writes weights and state of the rows that are behind; REPLAY: times the steps they missed. Touching all rows forgets
  *          the history of steps.
  * Since    0.1.
@@ -362,8 +367,9 @@ EMBED_FN embed_status embed_optimizer_touch(embed_context *ctx, embed_optimizer 
  * Shapes   rows first .. first + n - 1 of the vocabulary; of them those whose bit is set, bitmap[i / 8] >> i % 8 & 1 for row first + i; NULL
  *          = all of them. frozen 0 thaws them. Other rows stay what they were.
  * Empty    n = 0 does nothing.
- * Errors   E_ARGUMENT (a range outside the vocabulary), E_MISMATCH, E_READ_ONLY, E_MEMORY: nothing has changed.
- * Threads  o and t exclusive, ctx exclusive.
+ * Errors   E_ARGUMENT (a range outside the vocabulary), E_MISMATCH, E_READ_ONLY, E_MEMORY: nothing has changed. E_CALLBACK as
+ *          embed_optimizer_touch.
+ * Threads  o, t and ctx exclusive.
  * Cost     a bit a row; ADAMW_DEFERRED touches all rows first.
  * Since    0.1.
  */

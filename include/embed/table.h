@@ -136,6 +136,26 @@ enum { EMBED_INIT_PADDING = 1 };
  */
 EMBED_FN embed_status embed_table_init(embed_context *ctx, embed_table *t, const embed_init_options *opts);
 /**
+ * embed_table_moved: what rows are of what embed_table_init made them: which of them training never reached, from the seed alone.
+ *
+ *   keep[i] = max(0, <W[r], W0[r]> / <W0[r], W0[r]>)   moved[i] = ||W[r] - keep[i] W0[r]|| / ||W[r]||   r = first + i
+ *
+ * W0 is what embed_table_init stores for the same options in a table of this vocab and dtype. A row with the very bytes of W0 has moved 0
+ * and keep 1 exactly. A row that has only decayed has for keep the product of its 1 - lr weight_decay, and moved is what rounding left:
+ * about 1e-7 in F32 where the decay was one step or embed_optimizer_touch, up to 1e-7 sqrt(steps) where every step rounded, more in 16
+ * bits. A row with gradient has a direction of its own.
+ *
+ * Shapes   opts as they were given to embed_table_init, first and count: the rows asked about; moved, keep [rows asked], one may be NULL.
+ * Types    any dtype; sums in double, results rounded once. A row of W0 that is 0: keep 1, moved 0 or 1. A row of W that is 0 has moved 0.
+ *          A NaN in a row makes its moved NaN.
+ * Empty    no rows: does nothing.
+ * Errors   E_OPTION as embed_table_init, E_ARGUMENT (neither output), E_MEMORY: nothing written; E_CANCELLED, E_CALLBACK: unspecified.
+ * Threads  t shared, ctx exclusive; calls ctx's progress. Same bits for any thread count and level.
+ * Cost     embed_table_init's, and reads the rows once.
+ * Since    0.1.
+ */
+EMBED_FN embed_status embed_table_moved(embed_context *ctx, const embed_table *t, const embed_init_options *opts, float *moved, float *keep);
+/**
  * embed_table_get_rows: rows by number, as floats.
  *
  * Shapes   ids [n] in [0, rows): padding rows can be read; out [n, dim] with row stride ld_out elements (0 = dim).

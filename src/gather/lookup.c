@@ -7,9 +7,9 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/options.h"
-#include "table/ids.h"
 #include "gather/rows.h"
 #include "gather/side.h"
+#include "table/ids.h"
 #include "thread/run.h"
 
 typedef struct lookup_job {

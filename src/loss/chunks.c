@@ -28,33 +28,47 @@ static int64_t rows_of(const embed__loss_job *b) { return b->found ? b->n : b->c
 static int64_t round_up(int64_t n, int64_t to) { return embed__ceil_div(n, to) * to; }
 
 /* Bytes of a lane that do not grow with the vocabulary's stored logits. */
-static int64_t lane_bytes(const embed__pass *p) {
+int64_t embed__pass_lane_bytes(const embed__pass *p) {
   int64_t numbers = (p->b->dx ? p->segments * p->dim : 0) + 2 * round_up(p->dim, EMBED__STRIP) + 3;
   return numbers * (int64_t)sizeof(float) + p->blocks * (int64_t)(sizeof(float) + 2 * sizeof(double)) + (int64_t)sizeof(embed__lane);
 }
 
+embed__pass embed__pass_of(const embed_context *ctx, const embed__loss_job *b) {
+  const embed_table *t = b->head->table;
+  const int64_t floats_together = TOGETHER_BYTES / (int64_t)sizeof(float), segments = t->vocab / (SEGMENT_SHARE * t->dim);
+  return (embed__pass){.b = b,
+                       .kernels = ctx->kernels,
+                       .table = t,
+                       .vocab = t->vocab,
+                       .dim = t->dim,
+                       .blocks = embed__ceil_div(t->vocab, EMBED__BLOCK),
+                       .forward = !b->logsumexp,
+                       .back = b->dx || b->dw || b->grad || b->db,
+                       .together = embed__max(FEW_TOGETHER, embed__min(TOGETHER, floats_together / t->dim / FEW_TOGETHER * FEW_TOGETHER)),
+                       .segments = embed__min(embed__max(FEW_SEGMENTS, embed__min(MOST_SEGMENTS, segments)), t->vocab),
+                       .floats = embed__floats_in_place(t),
+                       .decoded_ld = t->dim + VECTOR, /* rows of 4 KiB would share few sets of L1 */
+                       .times = 1};
+}
+
+void embed__pass_set_lanes(embed__pass *p, int64_t most) {
+  if (most > VECTOR) most = most / VECTOR * VECTOR;
+  p->chunk = embed__ceil_div(rows_of(p->b), embed__ceil_div(rows_of(p->b), most));
+  p->lanes = round_up(p->chunk, VECTOR);
+  p->strip_floats = round_up(p->dim, EMBED__STRIP) * p->together;
+}
+
 /* Depends on the number of rows, vocab and dim alone. */
 static void plan(embed__pass *p) {
-  const embed__loss_job *b = p->b;
-  p->forward = !b->logsumexp;
-  p->back = b->dx || b->dw || b->grad || b->db;
-  p->together = embed__max(FEW_TOGETHER, embed__min(TOGETHER, TOGETHER_BYTES / (int64_t)sizeof(float) / p->dim / FEW_TOGETHER * FEW_TOGETHER));
-  p->segments = embed__max(FEW_SEGMENTS, embed__min(MOST_SEGMENTS, p->vocab / (SEGMENT_SHARE * p->dim)));
-  p->segments = embed__min(p->segments, p->vocab);
-  int64_t fixed = lane_bytes(p), of_logits = p->vocab * (int64_t)sizeof(float);
+  int64_t fixed = embed__pass_lane_bytes(p), of_logits = p->vocab * (int64_t)sizeof(float);
   int64_t most = embed__min(EMBED__MOST_LANES, embed__max(1, MEMORY / 2 / fixed));
   if (p->forward && p->back) most = embed__min(most, embed__max(FEW_LANES, MEMORY / (fixed + of_logits)));
-  if (most > VECTOR) most = most / VECTOR * VECTOR;
-  p->chunk = embed__ceil_div(rows_of(b), embed__ceil_div(rows_of(b), most));
-  p->lanes = round_up(p->chunk, VECTOR);
+  embed__pass_set_lanes(p, most);
   if (p->forward && p->back) {
     int64_t room = embed__max(0, MEMORY - fixed * p->lanes) / (p->lanes * (int64_t)sizeof(float));
     if (room < p->vocab) room = embed__max(0, MEMORY_OF_PART - fixed * p->lanes) / (p->lanes * (int64_t)sizeof(float)) / EMBED__BLOCK * EMBED__BLOCK;
     p->stored = embed__min(room, p->vocab);
   }
-  p->floats = embed__floats_in_place(p->table);
-  p->decoded_ld = p->dim + VECTOR; /* rows of 4 KiB would share few sets of L1 */
-  p->strip_floats = round_up(p->dim, EMBED__STRIP) * p->together;
 }
 
 /* A column of logits has a page of 4 KiB for every few of its numbers. */
@@ -63,11 +77,11 @@ static void want_huge_pages(void *memory, size_t bytes) {
   if (bytes > skipped) embed__want_huge_pages((unsigned char *)memory + skipped, bytes - skipped);
 }
 
-static embed_status take_scratch(embed_context *ctx, embed__pass *p) {
+embed_status embed__pass_scratch(embed_context *ctx, embed__pass *p) {
   const int64_t workers = embed__workers(ctx), strips = round_up(p->dim, EMBED__STRIP), states = p->blocks * p->lanes;
   EMBED__TRY(embed__scratch_get(ctx, p->chunk, sizeof *p->lane, &p->lane));
   EMBED__TRY(embed__scratch_matrix(ctx, round_up(p->lanes, EMBED__STRIP), p->dim, sizeof(float), &p->by_row));
-  EMBED__TRY(embed__scratch_matrix(ctx, p->chunk, strips, sizeof(float), &p->by_column));
+  if (p->back) EMBED__TRY(embed__scratch_matrix(ctx, p->chunk, strips, sizeof(float), &p->by_column));
   EMBED__TRY(embed__scratch_get(ctx, p->lanes, sizeof(float), &p->shift));
   EMBED__TRY(embed__scratch_get(ctx, p->lanes, sizeof(float), &p->factor));
   EMBED__TRY(embed__scratch_get(ctx, p->lanes, sizeof(float), &p->minus));
@@ -84,13 +98,13 @@ static embed_status take_scratch(embed_context *ctx, embed__pass *p) {
   return embed__is_smooth(p->b->loss) ? embed__scratch_get(ctx, states, sizeof *p->weighted, &p->weighted) : EMBED_OK;
 }
 
-/* The next rows from position `next` on; returns where they end. */
-static int64_t choose_rows(embed__pass *p, int64_t next) {
+static bool is_ignored(const embed__loss_job *b, int64_t at) { return b->targets && b->targets[at] == b->loss->ignore; }
+
+int64_t embed__pass_choose(embed__pass *p, int64_t next) {
   const embed__loss_job *b = p->b;
   p->rows = 0;
   for (; next < b->n && p->rows < p->chunk; ++next)
-    if (b->found || b->targets[next] != b->loss->ignore)
-      p->lane[p->rows++] = (embed__lane){.at = next, .target = b->targets[next] != b->loss->ignore ? b->targets[next] : -1};
+    if (b->found || !is_ignored(b, next)) p->lane[p->rows++] = (embed__lane){.at = next, .target = b->targets && !is_ignored(b, next) ? b->targets[next] : -1};
   return next;
 }
 
@@ -105,34 +119,38 @@ static embed_status run_chunk(embed_context *ctx, embed__pass *p, int64_t done, 
   return p->b->dx ? embed__run(ctx, p->rows, embed__pass_hidden, p) : EMBED_OK;
 }
 
-static void write_ignored(const embed__loss_job *b, int64_t dim) {
+void embed__pass_ignored(const embed__pass *p) {
+  const embed__loss_job *b = p->b;
   const int64_t bytes = embed__float_bytes(b->dx_dtype);
   for (int64_t i = 0; i < b->n; ++i) {
-    if (b->targets[i] != b->loss->ignore) continue;
+    if (!is_ignored(b, i)) continue;
     if (b->losses) b->losses[i] = 0;
     if (b->found && b->loss->vocab == 0) b->found[i] = -INFINITY;
-    if (b->dx) memset(b->dx + i * b->lddx * bytes, 0, (size_t)(dim * bytes));
+    if (b->dx) memset(b->dx + i * b->lddx * bytes, 0, (size_t)(p->dim * bytes));
   }
 }
 
-embed_status embed__loss_run(embed_context *ctx, embed__loss_job *b) {
+embed_status embed__loss_open(embed_context *ctx, embed__loss_job *b) {
   const embed_table *t = b->head->table;
-  embed__pass p = {.b = b, .kernels = ctx->kernels, .table = t, .vocab = t->vocab, .dim = t->dim, .blocks = embed__ceil_div(t->vocab, EMBED__BLOCK)};
+  EMBED__TRY(embed__grad_open(ctx, b->grad, t->vocab, t->dim, b->head->bias != NULL));
+  b->dw = b->grad->values;
+  b->lddw = b->grad->ld;
+  b->db = b->head->bias ? b->grad->bias : NULL;
+  return EMBED_OK;
+}
+
+embed_status embed__loss_run(embed_context *ctx, embed__loss_job *b) {
+  embed__pass p = embed__pass_of(ctx, b);
   if (rows_of(b) > 0 && p.vocab > 0) {
     plan(&p);
-    EMBED__TRY(take_scratch(ctx, &p));
+    EMBED__TRY(embed__pass_scratch(ctx, &p));
   }
-  if (b->grad) { /* nothing but a caller's callback fails from here on */
-    EMBED__TRY(embed__grad_open(ctx, b->grad, t->vocab, t->dim, b->head->bias != NULL));
-    b->dw = b->grad->values;
-    b->lddw = b->grad->ld;
-    b->db = b->head->bias ? b->grad->bias : NULL;
-  }
+  if (b->grad) EMBED__TRY(embed__loss_open(ctx, b));
   int64_t next = 0, steps = (p.forward ? p.blocks : 0) + (p.back ? p.segments : 0);
   for (int64_t done = 0; done < rows_of(b) && p.vocab > 0; done += p.rows) {
-    next = choose_rows(&p, next);
+    next = embed__pass_choose(&p, next);
     EMBED__TRY(run_chunk(ctx, &p, done / p.chunk * steps, embed__ceil_div(rows_of(b), p.chunk) * steps));
   }
-  write_ignored(b, t->dim);
+  embed__pass_ignored(&p);
   return EMBED_OK;
 }

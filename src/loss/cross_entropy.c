@@ -11,6 +11,13 @@ static embed_status begin_job(embed_context *ctx, const embed_head *h, embed_dty
   return embed__loss_targets(ctx, l, targets, s->n, &b->counted, weights);
 }
 
+embed_status embed__loss_values(embed_context *ctx, embed__loss_job *b, embed__sweep *s, float *loss, float *logsumexp) {
+  if (s->force_blas || !embed__is_float(b->head->table->dtype)) return embed__loss_forward(ctx, b->head, b->loss, s, b->targets, loss, logsumexp);
+  b->losses = loss;
+  b->found = logsumexp;
+  return embed__loss_run(ctx, b);
+}
+
 embed_status embed_cross_entropy(embed_context *ctx, const embed_head *h, const void *hidden, embed_dtype hidden_dtype, int64_t n, int64_t ld_hidden,
                                  const int32_t *targets, float *loss, float *logsumexp, const embed_loss_options *opts) {
   embed__loss l;
@@ -21,10 +28,7 @@ embed_status embed_cross_entropy(embed_context *ctx, const embed_head *h, const 
   EMBED__TRY(embed__loss_begin(ctx, h, hidden, hidden_dtype, n, ld_hidden, opts, &l, &s));
   EMBED__TRY(begin_job(ctx, h, hidden_dtype, targets, &s, &l, &b, &weights));
   if (n == 0 || (!loss && !logsumexp)) return EMBED_OK;
-  if (s.force_blas || !embed__is_float(h->table->dtype)) return embed__end(ctx, embed__loss_forward(ctx, h, &l, &s, targets, loss, logsumexp));
-  b.losses = loss;
-  b.found = logsumexp;
-  return embed__end(ctx, embed__loss_run(ctx, &b));
+  return embed__end(ctx, embed__loss_values(ctx, &b, &s, loss, logsumexp));
 }
 
 embed_status embed_cross_entropy_backward(embed_context *ctx, const embed_head *h, const void *hidden, embed_dtype hidden_dtype, int64_t n, int64_t ld_hidden,

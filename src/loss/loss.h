@@ -66,5 +66,9 @@ typedef struct embed__loss_job {
   float *db;        /* [vocab], added to, or NULL */
 } embed__loss_job;
 embed_status embed__loss_run(embed_context *ctx, embed__loss_job *b);
+/* Opens the job's gradient: nothing but a caller's callback fails from there on. */
+embed_status embed__loss_open(embed_context *ctx, embed__loss_job *b);
+/* The rows' losses and log-sum-exps, either may be NULL, by whichever way suits the head; b as embed__loss_run's, without gradients. */
+embed_status embed__loss_values(embed_context *ctx, embed__loss_job *b, embed__sweep *s, float *loss, float *logsumexp);
 
 #endif

@@ -22,7 +22,7 @@ void embed__pass_pack(void *pass, int64_t strip, int32_t worker) {
     }
     embed__load_row(p->kernels, b->x + p->lane[row].at * row_bytes, b->x_dtype, x, dim);
     for (int64_t j = 0; j < dim; ++j) by_row[j * EMBED__STRIP + l] = x[j];
-    for (int64_t j = 0; j < dim; j += EMBED__STRIP) {
+    for (int64_t j = 0; p->by_column && j < dim; j += EMBED__STRIP) {
       float *to = p->by_column + j * p->rows + row * EMBED__STRIP;
       const int64_t columns = embed__min(EMBED__STRIP, dim - j);
       memcpy(to, x + j, (size_t)columns * sizeof *to);
@@ -57,10 +57,11 @@ static void finish(const embed__pass *p, float *z, int64_t first, int64_t count)
     }
   }
   if (h->softcap > 0) p->kernels->softmax.softcap(z, p->lanes, count, p->lanes, h->softcap);
+  for (int64_t i = 0; p->times != 1.0f && i < count * p->lanes; ++i) z[i] *= p->times;
 }
 
 /* Logits of some table rows, which are there as floats. */
-static void multiply(const embed__pass *p, int64_t first, int64_t count, float *z, int32_t worker) {
+void embed__pass_multiply(const embed__pass *p, int64_t first, int64_t count, float *z, int32_t worker) {
   embed__gemm g = {.m = count, .n = p->lanes, .k = p->dim, .lda = p->decoded_ld, .b = p->by_row, .c = z, .ldc = p->lanes};
   g.a = table_rows(p, first, count, worker);
   g.soon = rows_soon(p, first + count, count, &g.soon_bytes);
@@ -94,9 +95,9 @@ static void sum_weighted(const embed__pass *p, const float *z, int64_t first, in
 void embed__pass_logits(void *pass, int64_t block, int32_t worker) {
   const embed__pass *p = pass;
   const int64_t first = block * EMBED__BLOCK, count = embed__min(EMBED__BLOCK, p->vocab - first), state = block * p->lanes;
-  float *z = first < p->stored ? p->z + first * p->lanes : p->made + worker * EMBED__BLOCK * p->lanes;
+  float *z = embed__pass_place(p, first, worker);
   for (int64_t done = 0; done < count; done += p->together) {
-    multiply(p, first + done, embed__min(p->together, count - done), z + done * p->lanes, worker);
+    embed__pass_multiply(p, first + done, embed__min(p->together, count - done), z + done * p->lanes, worker);
   }
   for (int64_t i = 0; i < p->lanes; ++i) p->max[state + i] = -INFINITY;
   p->kernels->softmax.max(z, p->lanes, count, p->lanes, p->max + state);
@@ -106,8 +107,9 @@ void embed__pass_logits(void *pass, int64_t block, int32_t worker) {
   if (p->weighted) sum_weighted(p, z, first, count, p->weighted + state);
 }
 
-/* The log-sum-exp over all blocks, in the sweep's tree. states: room for all. */
-static embed__logsumexp of_all_blocks(const embed__pass *p, int64_t row, embed__logsumexp *states) {
+/* In the sweep's tree. */
+embed__logsumexp embed__pass_all_blocks(const embed__pass *p, int64_t row, int32_t worker) {
+  embed__logsumexp *states = p->states + worker * p->blocks;
   for (int64_t b = 0; b < p->blocks; ++b) states[b] = (embed__logsumexp){p->max[b * p->lanes + row], p->sum[b * p->lanes + row]};
   embed__merge_tree(states, p->blocks, sizeof *states, embed__logsumexp_merge);
   return states[0];
@@ -120,7 +122,7 @@ void embed__pass_slope(void *pass, int64_t row, int32_t worker) {
   embed__logsumexp all = {.sum = 1};
   if (p->forward) {
     double weighted = 0;
-    all = of_all_blocks(p, row, p->states + worker * p->blocks);
+    all = embed__pass_all_blocks(p, row, worker);
     lane->logsumexp = embed__logsumexp_exact(&all);
     for (int64_t block = 0; p->weighted && block < p->blocks; ++block) weighted += p->weighted[block * p->lanes + row];
     if (b->found) b->found[lane->at] = (float)lane->logsumexp;
@@ -191,7 +193,7 @@ static void add_bias_gradient(const embed__pass *p, const float *g, int64_t firs
 }
 
 /* From the slopes of some logits to the gradients that they have a part in. add: partial holds something. */
-static void add_gradients(const embed__pass *p, const float *g, int64_t first, int64_t count, float *partial, bool add, int32_t worker) {
+void embed__pass_add(const embed__pass *p, const float *g, int64_t first, int64_t count, float *partial, bool add, int32_t worker) {
   const embed__loss_job *b = p->b;
   if (b->dx) {
     embed__gemm product = {.m = p->rows, .n = p->dim, .k = count, .a = g, .lda = p->lanes, .c = partial, .ldc = p->dim, .add = add};
@@ -213,10 +215,10 @@ void embed__pass_gradients(void *pass, int64_t segment, int32_t worker) {
   for (int64_t first = begin, count; first < end; first += count) {
     count = embed__min(p->together, end - first);
     if (first < p->stored) count = embed__min(count, p->stored - first);
-    float *z = first < p->stored ? p->z + first * p->lanes : p->made + worker * EMBED__BLOCK * p->lanes;
-    if (first >= p->stored) multiply(p, first, count, z, worker);
+    float *z = embed__pass_place(p, first, worker);
+    if (first >= p->stored) embed__pass_multiply(p, first, count, z, worker);
     slope_of_logits(p, z, first, count);
-    add_gradients(p, z, first, count, partial, first > begin, worker);
+    embed__pass_add(p, z, first, count, partial, first > begin, worker);
   }
 }
 

@@ -30,10 +30,11 @@ typedef struct embed__pass {
   int64_t stored;       /* logits of table rows [0, stored) are kept from the forward pass, the others made again */
   bool floats;          /* the table's rows are floats in place */
   bool forward, back;   /* log-sum-exp is found here; there are gradients */
+  float times;          /* logits are multiplied by it in the end: 1, or 1 / temperature */
   /* The chunk. */
   int64_t rows;
   embed__lane *lane;
-  float *by_row, *by_column;     /* hidden rows in strips: [lanes / 32][dim][32] and [dim / 32][rows][32] */
+  float *by_row, *by_column;     /* hidden rows in strips: [lanes / 32][dim][32] and [dim / 32][rows][32], NULL unless there are gradients */
   float *z;                      /* [stored, lanes] logits, then their gradient */
   float *max;                    /* [blocks, lanes] */
   double *sum, *weighted;        /* [blocks, lanes] of exp(z - max); of weight * z, NULL unless smoothed */
@@ -46,6 +47,26 @@ typedef struct embed__pass {
   embed__logsumexp *states; /* [blocks] */
   int64_t decoded_ld, strip_floats;
 } embed__pass;
+
+/* A pass of the job, planned but for the number of lanes. Then how many lanes a chunk has; then its scratch, where `stored` is set. */
+embed__pass embed__pass_of(const embed_context *ctx, const embed__loss_job *b);
+int64_t embed__pass_lane_bytes(const embed__pass *p); /* of a lane, without the vocabulary's stored logits */
+void embed__pass_set_lanes(embed__pass *p, int64_t most);
+embed_status embed__pass_scratch(embed_context *ctx, embed__pass *p);
+/* The chunk's rows are those from position `next` on; returns where they end. */
+int64_t embed__pass_choose(embed__pass *p, int64_t next);
+/* Loss and d_hidden of ignored rows. */
+void embed__pass_ignored(const embed__pass *p);
+
+/* Steps of its tasks. Logits of table rows [first, first + count), count <= together; what slopes g of them add to the gradients, where
+ * `add`: partial holds something; the log-sum-exp of a row over all blocks, once its logits have passed. */
+void embed__pass_multiply(const embed__pass *p, int64_t first, int64_t count, float *z, int32_t worker);
+void embed__pass_add(const embed__pass *p, const float *g, int64_t first, int64_t count, float *partial, bool add, int32_t worker);
+embed__logsumexp embed__pass_all_blocks(const embed__pass *p, int64_t row, int32_t worker);
+/* Where the logits from table row `first` on lie, or are made. */
+static inline float *embed__pass_place(const embed__pass *p, int64_t first, int32_t worker) {
+  return first < p->stored ? p->z + first * p->lanes : p->made + worker * EMBED__BLOCK * p->lanes;
+}
 
 /* Its tasks: lanes / 32 of pack, blocks of logits, rows of slopes, segments of gradients, rows of d_hidden. */
 void embed__pass_pack(void *pass, int64_t strip, int32_t worker);

@@ -72,6 +72,7 @@ static inline int64_t embed__bitmap_bytes(int64_t rows) { return (rows + 7) / 8;
 /* The stamp of a row that never had gradient is the complement of its step: its moments are 0. */
 static inline bool embed__is_new(int64_t stamp) { return stamp < 0; }
 static inline int64_t embed__stamp_step(int64_t stamp) { return stamp < 0 ? ~stamp : stamp; }
+static inline int64_t embed__stamp_at(int64_t stamp, int64_t step) { return stamp < 0 ? ~step : step; } /* new or not as before */
 
 enum {
   EMBED__OPTIM_FLAGS = EMBED_OPTIM_BETA1_ZERO | EMBED_OPTIM_BETA2_ZERO | EMBED_OPTIM_EPSILON_ZERO | EMBED_OPTIM_REPLAY | EMBED_OPTIM_LAZY |

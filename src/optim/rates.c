@@ -6,18 +6,18 @@
 
 double embed_lr_at(embed_lr_schedule schedule, double lr, int64_t step, int64_t warmup, int64_t total, double least) {
   const double pi = 3.14159265358979323846;
-  if (!(lr >= 0) || step < 1 || warmup < 0 || !(least >= 0)) return NAN;
+  if (!(lr >= 0) || step < 1 || warmup < 0 || !(least >= 0) || schedule < EMBED_LR_CONSTANT || schedule > EMBED_LR_INVERSE_SQRT) return NAN;
+  const bool to_total = schedule == EMBED_LR_LINEAR || schedule == EMBED_LR_COSINE;
+  if (to_total && total <= warmup) return NAN; /* not first at the end of the warm-up */
   if (step < warmup) return lr * (double)step / (double)warmup;
   switch (schedule) {
     case EMBED_LR_CONSTANT: return lr;
     case EMBED_LR_LINEAR:
     case EMBED_LR_COSINE: {
-      if (total <= warmup) return NAN;
       const double part = step >= total ? 1 : (double)(step - warmup) / (double)(total - warmup);
       return least + (lr - least) * (schedule == EMBED_LR_COSINE ? 0.5 * (1 + cos(pi * part)) : 1 - part);
     }
-    case EMBED_LR_INVERSE_SQRT: return lr * sqrt((double)(warmup > 0 ? warmup : 1) / (double)step);
-    default: return NAN;
+    default: return lr * sqrt((double)(warmup > 0 ? warmup : 1) / (double)step); /* EMBED_LR_INVERSE_SQRT */
   }
 }
 

@@ -21,6 +21,7 @@ typedef struct step_job {
   int64_t items, grain;
   float scale;
   embed__opt_numbers numbers;
+  const float *row_rates;    /* [vocab] or NULL */
   double *squares;           /* [tasks]: of the gradient, or NULL */
   _Atomic int64_t nonfinite; /* the least place of g */
 } step_job;
@@ -61,11 +62,25 @@ static embed_status measure_gradient(embed_context *ctx, step_job *job, const em
 static void step_row(const step_job *job, int32_t worker, int64_t row, const float *g) {
   embed_optimizer *o = job->u.o;
   embed__trained_row r;
-  if (embed__is_frozen(o, row)) return;
-  embed__row_open(&job->u, worker, row, &r);
-  if (o->history) embed__catch_up(&job->u, worker, &r, o->stamps[row]);
-  embed__row_step(&job->u, &r, embed__gradient_room(&job->u, worker), g, job->scale, &job->numbers);
-  embed__row_close(&job->u, &r, o->step + 1);
+  const embed__updating *u = &job->u;
+  const embed__opt_numbers *n = &job->numbers;
+  embed__updating own_rate;
+  embed__opt_numbers own_numbers = {0};
+  if (embed__is_frozen(o, row)) {
+    if (o->history) o->stamps[row] = embed__stamp_at(o->stamps[row], o->step + 1); /* it misses nothing */
+    return;
+  }
+  if (job->row_rates) {
+    own_rate = job->u;
+    own_rate.lr *= (double)job->row_rates[row];
+    u = &own_rate;
+    o->form->numbers(&o->o, u->lr, o->step + 1, &own_numbers);
+    n = &own_numbers;
+  }
+  embed__row_open(u, worker, row, &r);
+  if (o->history) embed__catch_up(u, worker, &r, o->stamps[row]);
+  embed__row_step(u, &r, embed__gradient_room(u, worker), g, job->scale, n);
+  embed__row_close(u, &r, o->step + 1);
   if (o->history) o->stamps[row] = o->step + 1;
 }
 
@@ -111,6 +126,17 @@ static embed_status check_options(embed_context *ctx, const embed_optimizer *o, 
   return EMBED_OK;
 }
 
+/* Past rates, which a deferred row has missed, were one for all rows. */
+static embed_status check_row_rates(embed_context *ctx, const embed_optimizer *o, const float *rates, double lr) {
+  if (!rates) return EMBED_OK;
+  if (o->history) return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "%s has no row_rates: rows catch up by one rate", o->form->name);
+  for (int64_t r = 0; r < o->rows; ++r) {
+    if (!(rates[r] >= 0) || !isfinite((float)(lr * (double)rates[r])))
+      return embed__fail(ctx, EMBED_E_OPTION, r, "embed_step_options: the rate of row %" PRId64 " is negative or not finite", r);
+  }
+  return EMBED_OK;
+}
+
 static embed_status check_gradient(embed_context *ctx, const embed_optimizer *o, const embed_table *t, const embed_grad *g) {
   if (g->dim != o->dim) return embed__fail(ctx, EMBED_E_MISMATCH, -1, "the gradient has %" PRId64 " columns, the table %" PRId64, g->dim, o->dim);
   if (g->dense) {
@@ -125,8 +151,9 @@ static embed_status check_gradient(embed_context *ctx, const embed_optimizer *o,
 
 static embed_status step(embed_context *ctx, embed_optimizer *o, embed_table *t, const embed_grad *g, const embed_step_options *s) {
   const double lr = s->flags & EMBED_STEP_LR ? s->lr : o->o.lr;
-  step_job job = {.g = g, .scale = s->grad_scale != 0 ? (float)s->grad_scale : 1, .grain = embed__max(1, TASK_BYTES / 4 / o->dim)};
+  step_job job = {.g = g, .row_rates = s->row_rates, .scale = s->grad_scale != 0 ? (float)s->grad_scale : 1, .grain = embed__max(1, TASK_BYTES / 4 / o->dim)};
   EMBED__TRY(check_options(ctx, o, s, lr));
+  EMBED__TRY(check_row_rates(ctx, o, s->row_rates, lr));
   EMBED__TRY(check_gradient(ctx, o, t, g));
   EMBED__TRY(embed__updating_begin(ctx, o, t, &job.u));
   if (o->history) EMBED__TRY(embed__history_reserve(ctx, o));
@@ -136,10 +163,13 @@ static embed_status step(embed_context *ctx, embed_optimizer *o, embed_table *t,
   job.every_row = g->dense || (o->form->every_row && o->form->every_row(&o->o));
   job.items = job.every_row ? o->rows : g->rows;
   o->form->numbers(&o->o, lr, o->step + 1, &job.numbers);
+  if (job.items > 0) embed__table_changed(t); /* also when an executor fails half way */
   EMBED__TRY(embed__run(ctx, embed__ceil_div(job.items, job.grain), step_rows, &job));
   ++o->step;
-  if (o->history) embed__history_append(o, lr);
-  if (job.items > 0) embed__table_changed(t);
+  if (o->history && job.every_row)
+    embed__history_forget(o); /* nobody is behind */
+  else if (o->history)
+    embed__history_append(o, lr);
   return EMBED_OK;
 }
 

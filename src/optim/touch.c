@@ -20,8 +20,6 @@ typedef struct touch_job {
   int64_t items, grain;
 } touch_job;
 
-static int64_t stamp_now(const embed_optimizer *o, int64_t stamp) { return embed__is_new(stamp) ? ~o->step : o->step; }
-
 static void touch_row(const touch_job *job, int32_t worker, int64_t row, int64_t stamp) {
   embed__trained_row r;
   embed__row_open(&job->u, worker, row, &r);
@@ -41,7 +39,7 @@ static void touch_rows(void *arg, int64_t task, int32_t worker) {
       const int64_t stamp = o->stamps[i];
       const bool idle = embed__is_new(stamp) && o->o.weight_decay == 0; /* without moments and decay it stands still */
       if (embed__stamp_step(stamp) != o->step && !embed__is_frozen(o, i) && !idle) touch_row(job, worker, i, stamp);
-      o->stamps[i] = stamp_now(o, stamp);
+      o->stamps[i] = embed__stamp_at(stamp, o->step);
     }
   }
 }
@@ -50,9 +48,9 @@ embed_status embed__touch_all(embed_context *ctx, embed_optimizer *o, embed_tabl
   touch_job job = {.items = o->rows, .grain = embed__max(1, TASK_BYTES / 4 / o->dim)};
   if (!o->history || o->history->count == 0) return EMBED_OK;
   EMBED__TRY(embed__updating_begin(ctx, o, t, &job.u));
+  if (o->rows > 0) embed__table_changed(t);
   EMBED__TRY(embed__run(ctx, embed__ceil_div(job.items, job.grain), touch_rows, &job));
   embed__history_forget(o);
-  if (o->rows > 0) embed__table_changed(t);
   return EMBED_OK;
 }
 
@@ -67,12 +65,11 @@ static embed_status touch_some(embed_context *ctx, embed_optimizer *o, embed_tab
     const int64_t row = ids[i], stamp = o->stamps[row];
     if (embed__stamp_step(stamp) == o->step || embed__is_frozen(o, row)) continue;
     list[job.items++] = (behind){row, stamp};
-    o->stamps[row] = stamp_now(o, stamp);
+    o->stamps[row] = embed__stamp_at(stamp, o->step);
   }
   job.list = list;
-  EMBED__TRY(embed__run(ctx, embed__ceil_div(job.items, job.grain), touch_rows, &job));
   if (job.items > 0) embed__table_changed(t);
-  return EMBED_OK;
+  return embed__run(ctx, embed__ceil_div(job.items, job.grain), touch_rows, &job);
 }
 
 embed_status embed_optimizer_touch(embed_context *ctx, embed_optimizer *o, embed_table *t, const int64_t *ids, int64_t n) {

@@ -20,6 +20,7 @@ typedef struct merge_job {
   const int64_t *place; /* [from's rows] of a sparse `into`, ~ where the row is fresh; NULL: the row's number */
   int64_t rows_per_task;
   float scale;
+  bool nothing; /* is added, not even a NaN */
 } merge_job;
 
 static void add(const embed__row_kernels *k, float *sum, const float *row, int64_t dim, float scale) {
@@ -62,6 +63,7 @@ static embed_status merge(embed_context *ctx, merge_job *job) {
   float *bias = into->bias;
   if (into == from) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "a gradient cannot be added to itself");
   EMBED__TRY(embed__grad_check(ctx, into, from->rows ? embed__grad_id(from, from->rows - 1) + 1 : 0, from->dim));
+  if (job->nothing) return EMBED_OK;
   if (from->bias) EMBED__TRY(embed__grad_make_bias(ctx, into, from->bias_rows, &bias));
   EMBED__TRY(embed__grad_take_bias(into, from->bias_rows, bias, into->dense || from->rows == 0 ? EMBED_OK : place_rows(ctx, job)));
   if (from->bias) add(job->kernels, into->bias, from->bias, from->bias_rows, job->scale);
@@ -77,7 +79,7 @@ embed_status embed_grad_merge(embed_context *ctx, embed_grad *g, const embed_gra
   EMBED__TRY(embed__options(ctx, "embed_merge_options", opts, EMBED_MERGE_SCALE_ZERO, &o, sizeof o));
   if (!isfinite((float)o.scale)) return embed__fail(ctx, EMBED_E_OPTION, -1, "embed_merge_options: scale must be a finite float");
   if (o.flags & EMBED_MERGE_SCALE_ZERO && o.scale != 0) return embed__fail(ctx, EMBED_E_OPTION, -1, "EMBED_MERGE_SCALE_ZERO with a scale that is not 0");
-  if (o.flags & EMBED_MERGE_SCALE_ZERO) return EMBED_OK; /* nothing is added, not even a NaN */
-  merge_job job = {.kernels = &ctx->kernels->row, .into = g, .from = from, .scale = o.scale != 0 ? (float)o.scale : 1.0f};
+  merge_job job = {
+      .kernels = &ctx->kernels->row, .into = g, .from = from, .scale = o.scale != 0 ? (float)o.scale : 1.0f, .nothing = o.flags & EMBED_MERGE_SCALE_ZERO};
   return embed__end(ctx, merge(ctx, &job));
 }

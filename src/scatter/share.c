@@ -20,7 +20,7 @@ enum { TASKS = 64, MOST_BANDS = 4096 };
 typedef struct share_job {
   const embed_context *ctx;
   const embed_grad *input, *output;
-  const embed_grad *walked; /* one of them */
+  bool of_output; /* which of them is walked; both may be the same */
   embed_share_options options;
   const unsigned char *d_out;
   embed_dtype dtype;
@@ -60,15 +60,15 @@ static const float *find_row(const embed_grad *g, int64_t row) {
 
 static void add_rows(void *arg, int64_t task, int32_t worker) {
   const share_job *job = arg;
-  const embed_grad *g = job->walked;
+  const embed_grad *g = job->of_output ? job->output : job->input;
   int64_t end = embed__min(g->rows, (task + 1) * job->rows_per_task);
   double *sums = job->sums + task * job->options.bands * SUMS;
   (void)worker;
   for (int64_t i = task * job->rows_per_task; i < end; ++i) {
     int64_t row = embed__grad_id(g, i);
     double *band = sums + band_of(job, row) * SUMS;
-    const float *values = embed__grad_row(g, i), *other = g == job->input ? find_row(job->output, row) : NULL;
-    band[g == job->input ? INPUT : OUTPUT] += job->ctx->kernels->row.sum_squares(values, g->dim);
+    const float *values = embed__grad_row(g, i), *other = job->of_output ? NULL : find_row(job->output, row);
+    band[job->of_output ? OUTPUT : INPUT] += job->ctx->kernels->row.sum_squares(values, g->dim);
     if (other) band[PRODUCT] += embed__dot_doubles(values, other, g->dim);
   }
 }
@@ -85,8 +85,9 @@ static void add_positions(void *arg, int64_t task, int32_t worker) {
   job->sums[task] = sum;
 }
 
-static embed_status walk(embed_context *ctx, share_job *job, const embed_grad *g) {
-  job->walked = g;
+static embed_status walk(embed_context *ctx, share_job *job, bool of_output) {
+  const embed_grad *g = of_output ? job->output : job->input;
+  job->of_output = of_output;
   job->rows_per_task = embed__max(1, embed__ceil_div(g->rows, TASKS));
   return embed__run(ctx, embed__ceil_div(g->rows, job->rows_per_task), add_rows, job);
 }
@@ -119,8 +120,8 @@ static embed_status run(embed_context *ctx, share_job *job, embed_share *share, 
     for (int64_t i = 0; i < TASKS; ++i) positions += job->sums[i];
   }
   memset(job->sums, 0, (size_t)cells * sizeof *job->sums);
-  EMBED__TRY(walk(ctx, job, job->input));
-  EMBED__TRY(walk(ctx, job, job->output));
+  EMBED__TRY(walk(ctx, job, false));
+  EMBED__TRY(walk(ctx, job, true));
   add_up(job, total, NULL);
   s.input_norm = sqrt(total[INPUT]);
   s.output_norm = sqrt(total[OUTPUT]);

@@ -14,7 +14,7 @@
 
 typedef struct init_job {
   const embed__kernels *kernels;
-  embed_table *t;
+  const embed_table *t;
   embed_init_options o;
   double spread;            /* std, half-width or value */
   double low, high;         /* truncated normal: its bounds, */
@@ -54,7 +54,7 @@ static void fill_row(const init_job *job, int64_t row, float *out) {
 
 static void init_rows(void *arg, int64_t task, int32_t worker) {
   init_job *job = arg;
-  embed_table *t = job->t;
+  const embed_table *t = job->t;
   float *row = job->scratch + (int64_t)worker * t->dim;
   int64_t first = job->o.first + task * job->grain, end = embed__min(job->end, first + job->grain);
   for (int64_t r = first; r < end; ++r) {
@@ -120,7 +120,7 @@ static embed_status prove_storable(embed_context *ctx, init_job *job) {
   return embed__fail(ctx, EMBED_E_OPTION, -1, "values of this scale are past the range of %s", embed__dtype_name(job->t->dtype));
 }
 
-static embed_status init(embed_context *ctx, init_job *job) {
+static embed_status init(embed_context *ctx, init_job *job, embed_table *t) {
   EMBED__TRY(prepare(ctx, job));
   EMBED__TRY(range_of(ctx, job));
   if (job->end == job->o.first) return EMBED_OK;
@@ -128,9 +128,8 @@ static embed_status init(embed_context *ctx, init_job *job) {
   EMBED__TRY(prove_storable(ctx, job));
   job->grain = embed__max(1, (64 << 10) / job->t->dim);
   int64_t tasks = embed__ceil_div(job->end - job->o.first, job->grain);
-  embed_status status = embed__run_long(ctx, tasks, init_rows, job, 0, tasks);
-  embed__table_changed(job->t);
-  return status;
+  embed__table_changed(t);
+  return embed__run_long(ctx, tasks, init_rows, job, 0, tasks);
 }
 
 embed_status embed_table_init(embed_context *ctx, embed_table *t, const embed_init_options *opts) {
@@ -140,5 +139,73 @@ embed_status embed_table_init(embed_context *ctx, embed_table *t, const embed_in
   job.kernels = ctx->kernels;
   EMBED__TRY(embed__options(ctx, "embed_init_options", opts, EMBED_INIT_PADDING, &job.o, sizeof job.o));
   EMBED__TRY(embed__check_writable(ctx, t));
-  return embed__end(ctx, init(ctx, &job));
+  return embed__end(ctx, init(ctx, &job, t));
+}
+
+/* --- The other way round: what a row is of what it was. */
+
+typedef struct moved_job {
+  init_job init;         /* scratch [2 * workers, dim] */
+  unsigned char *packed; /* [workers, packed_bytes] */
+  float *moved, *keep;   /* of init's rows, or NULL */
+} moved_job;
+
+/* keep: the multiple of `was` that is nearest to `is`; returns how much of `is` that leaves. */
+static double part_moved(const float *is, const float *was, int64_t dim, double *keep) {
+  double cross = 0, before = 0, now = 0, left = 0;
+  for (int64_t j = 0; j < dim; ++j) {
+    cross += (double)is[j] * (double)was[j];
+    before += (double)was[j] * (double)was[j];
+    now += (double)is[j] * (double)is[j];
+  }
+  *keep = before == 0 ? 1 : cross < 0 ? 0 : cross / before; /* decay turns no row round */
+  for (int64_t j = 0; j < dim; ++j) {
+    const double rest = (double)is[j] - *keep * (double)was[j];
+    left += rest * rest;
+  }
+  return left == 0 ? 0 : sqrt(left / now);
+}
+
+static void measure_rows(void *arg, int64_t task, int32_t worker) {
+  const moved_job *job = arg;
+  const init_job *init = &job->init;
+  const embed_table *t = init->t;
+  float *was = init->scratch + (int64_t)worker * 2 * t->dim, *is = was + t->dim;
+  unsigned char *packed = job->packed + (int64_t)worker * t->packed_bytes;
+  const int64_t first = init->o.first + task * init->grain, end = embed__min(init->end, first + init->grain);
+  for (int64_t r = first; r < end; ++r) {
+    double keep = 1, moved = 0;
+    fill_row(init, r, was);
+    (void)t->codec->encode(init->kernels, was, packed, t->dim, t->group, NULL); /* as in init_rows */
+    if (memcmp(packed, embed__row(t, r), (size_t)t->packed_bytes) != 0) {
+      t->codec->decode(init->kernels, packed, was, t->dim, t->group, 1.0f);
+      t->codec->decode(init->kernels, embed__row(t, r), is, t->dim, t->group, 1.0f);
+      moved = part_moved(is, was, t->dim, &keep);
+    }
+    if (job->moved) job->moved[r - init->o.first] = (float)moved;
+    if (job->keep) job->keep[r - init->o.first] = (float)keep;
+  }
+}
+
+static embed_status measure(embed_context *ctx, moved_job *job) {
+  init_job *init = &job->init;
+  EMBED__TRY(prepare(ctx, init));
+  EMBED__TRY(range_of(ctx, init));
+  if (init->end == init->o.first) return EMBED_OK;
+  EMBED__TRY(embed__scratch_matrix(ctx, 2 * (int64_t)embed__workers(ctx), init->t->dim, sizeof(float), &init->scratch));
+  EMBED__TRY(embed__scratch_matrix(ctx, embed__workers(ctx), init->t->packed_bytes, 1, &job->packed));
+  EMBED__TRY(prove_storable(ctx, init));
+  init->grain = embed__max(1, (64 << 10) / init->t->dim);
+  const int64_t tasks = embed__ceil_div(init->end - init->o.first, init->grain);
+  return embed__run_long(ctx, tasks, measure_rows, job, 0, tasks);
+}
+
+embed_status embed_table_moved(embed_context *ctx, const embed_table *t, const embed_init_options *opts, float *moved, float *keep) {
+  moved_job job = {.init = {.t = t}, .moved = moved, .keep = keep};
+  EMBED__BEGIN(ctx);
+  EMBED__NOT_NULL(ctx, t);
+  if (!moved && !keep) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "moved and keep are both NULL");
+  job.init.kernels = ctx->kernels;
+  EMBED__TRY(embed__options(ctx, "embed_init_options", opts, EMBED_INIT_PADDING, &job.init.o, sizeof job.init.o));
+  return embed__end(ctx, measure(ctx, &job));
 }

@@ -83,6 +83,10 @@ static void sweeps_over_nothing_read_no_pointer(void **state) {
     OK(embed_cross_entropy(ctx, w.head, p, EMBED_F32, 0, 0, p, p, p, NULL));
     OK(embed_cross_entropy_backward(ctx, w.head, p, EMBED_F32, 0, 0, p, p, p, p, 0, NULL, 0, NULL));
     OK(embed_cross_entropy_train(ctx, w.head, p, EMBED_F32, 0, 0, p, p, p, NULL, p, EMBED_F32, 0, NULL, NULL));
+    OK(embed_distill(ctx, w.head, p, EMBED_F32, 0, w.head, p, EMBED_F32, 0, 0, p, p, NULL));
+    OK(embed_distill_train(ctx, w.head, p, EMBED_F32, 0, w.head, p, EMBED_F32, 0, 0, p, p, p, NULL, p, EMBED_F32, 0, NULL, NULL));
+    OK(embed_sequence_logprobs(ctx, w.head, p, EMBED_F32, 0, 0, p, p, 0, p, p, NULL));
+    OK(embed_sequence_logprobs_backward(ctx, w.head, p, EMBED_F32, 0, 0, p, p, 0, p, p, EMBED_F32, 0, NULL, NULL));
     OK(embed_norms(ctx, no_rows, p));
     OK(embed_nearest(ctx, w.table, p, 0, 0, 3, p, 5, p, p, p, NULL));
     OK(embed_nearest(ctx, w.table, w.vectors, WORLD_N, 0, 0, p, 0, p, p, count, NULL));

@@ -177,6 +177,15 @@ AT(embed_loss_options, reduction, 24, 24);
 AT(embed_loss_options, ignore_index, 28, 28);
 AT(embed_loss_options, class_weight, 32, 32);
 AT(embed_loss_options, reserved, 40, 36);
+SIZE(embed_distill_options, 40, 40);
+AT(embed_distill_options, size, 0, 0);
+AT(embed_distill_options, flags, 4, 4);
+AT(embed_distill_options, temperature, 8, 8);
+AT(embed_distill_options, mix, 16, 16);
+AT(embed_distill_options, divergence, 24, 24);
+AT(embed_distill_options, reduction, 28, 28);
+AT(embed_distill_options, ignore_index, 32, 32);
+AT(embed_distill_options, reserved, 36, 36);
 
 SIZE(embed_merge_options, 16, 16);
 AT(embed_merge_options, size, 0, 0);
@@ -225,12 +234,13 @@ AT(embed_optimizer_options, max_norm, 64, 64);
 AT(embed_optimizer_options, l1, 72, 72);
 AT(embed_optimizer_options, seed, 80, 80);
 
-SIZE(embed_step_options, 32, 32);
+SIZE(embed_step_options, 40, 36);
 AT(embed_step_options, size, 0, 0);
 AT(embed_step_options, flags, 4, 4);
 AT(embed_step_options, lr, 8, 8);
 AT(embed_step_options, grad_scale, 16, 16);
 AT(embed_step_options, max_grad_norm, 24, 24);
+AT(embed_step_options, row_rates, 32, 32);
 
 SIZE(embed_table_options, 40, 40);
 AT(embed_table_options, size, 0, 0);

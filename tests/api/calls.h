@@ -88,6 +88,9 @@ static inline embed_status use_table_init(embed_context *ctx, const world *w, co
   embed_table_release(t);
   return status;
 }
+static inline embed_status use_table_moved(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  return embed_table_moved(ctx, w->table, options, (float *)(void *)o->out, (float *)(void *)(o->out + 1024));
+}
 static inline embed_status use_table_set_rows(embed_context *ctx, const world *w, const void *options, outcome *o) {
   embed_table *t = NULL;
   embed_table_options bf16 = {.size = sizeof bf16, .dtype = EMBED_BF16};
@@ -457,6 +460,32 @@ static inline embed_status use_cross_entropy_train(embed_context *ctx, const wor
   embed_grad_release(g);
   return status;
 }
+static inline embed_status use_distill(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  return embed_distill(ctx, w->head, w->vectors, EMBED_F32, 0, w->head, w->vectors, EMBED_BF16, WORLD_N, 0, w->ids, (float *)(void *)o->out, options);
+}
+static inline embed_status use_distill_train(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  embed_grad *g = NULL;
+  OK(embed_grad_create(w->ctx, WORLD_DIM, &g));
+  embed_status status = embed_distill_train(ctx, w->head, w->vectors, EMBED_F32, 0, w->head, w->vectors, EMBED_BF16, WORLD_N, 0, w->ids, NULL,
+                                            (float *)(void *)o->out, (int64_t *)(void *)(o->out + 512), o->out + 1024, EMBED_BF16, 0, g, options);
+  assert_int_equal(embed_grad_rows(g), status == EMBED_OK ? WORLD_ROWS : 0);
+  embed_grad_release(g);
+  return status;
+}
+static const int64_t one_sequence[2] = {0, WORLD_N};
+static inline embed_status use_sequence_logprobs(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  return embed_sequence_logprobs(ctx, w->head, w->vectors, EMBED_F32, WORLD_N, 0, w->ids, one_sequence, 1, (float *)(void *)o->out,
+                                 (int64_t *)(void *)(o->out + 512), options);
+}
+static inline embed_status use_sequence_logprobs_backward(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  embed_grad *g = NULL;
+  OK(embed_grad_create(w->ctx, WORLD_DIM, &g));
+  embed_status status =
+      embed_sequence_logprobs_backward(ctx, w->head, w->vectors, EMBED_F32, WORLD_N, 0, w->ids, one_sequence, 1, w->vectors, o->out, EMBED_F32, 0, g, options);
+  assert_int_equal(embed_grad_rows(g), status == EMBED_OK ? WORLD_ROWS : 0);
+  embed_grad_release(g);
+  return status;
+}
 
 typedef struct call {
   const char *name;
@@ -472,6 +501,7 @@ static const call calls[] = {
     {"table_convert", use_table_convert, sizeof(embed_table_options), 0},
     {"table_overlay", use_table_overlay, 0, 0},
     {"table_init", use_table_init, sizeof(embed_init_options), 0},
+    {"table_moved", use_table_moved, sizeof(embed_init_options), 0},
     {"table_set_rows", use_table_set_rows, sizeof(embed_rows_options), 0},
     {"table_get_rows", use_table_get_rows, 0, 0},
     {"lookup", use_lookup, sizeof(embed_lookup_options), 0},
@@ -505,6 +535,10 @@ static const call calls[] = {
     {"cross_entropy", use_cross_entropy, sizeof(embed_loss_options), 0},
     {"cross_entropy_backward", use_cross_entropy_backward, sizeof(embed_loss_options), 0},
     {"cross_entropy_train", use_cross_entropy_train, sizeof(embed_loss_options), 0},
+    {"distill", use_distill, sizeof(embed_distill_options), 0},
+    {"distill_train", use_distill_train, sizeof(embed_distill_options), 0},
+    {"sequence_logprobs", use_sequence_logprobs, sizeof(embed_loss_options), 0},
+    {"sequence_logprobs_backward", use_sequence_logprobs_backward, sizeof(embed_loss_options), 0},
     {"norms", use_norms, 0, 0},
     {"nearest", use_nearest, sizeof(embed_nearest_options), 0},
     {"analogy", use_analogy, sizeof(embed_nearest_options), 0},

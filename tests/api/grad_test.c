@@ -422,6 +422,9 @@ static void merging_adds_both_forms_with_a_scale(void **state) {
   assert_int_equal(embed_grad_merge(ctx, g, from, &wrong), EMBED_E_OPTION);
   wrong = (embed_merge_options){.size = sizeof wrong, .flags = EMBED_MERGE_SCALE_ZERO, .scale = 1};
   assert_int_equal(embed_grad_merge(ctx, g, from, &wrong), EMBED_E_OPTION);
+  wrong.scale = 0; /* adding nothing asks for gradients that could be added */
+  assert_int_equal(embed_grad_merge(ctx, g, g, &wrong), EMBED_E_ARGUMENT);
+  assert_int_equal(embed_grad_merge(ctx, g, other, &wrong), EMBED_E_MISMATCH);
   assert_int_equal(embed_grad_merge(ctx, NULL, from, NULL), EMBED_E_ARGUMENT);
   assert_int_equal(embed_grad_merge(ctx, g, NULL, NULL), EMBED_E_ARGUMENT);
   ASSERT_VALUES(g, 0, 0, 0, 0);
@@ -498,6 +501,10 @@ static void the_share_of_a_tied_gradient_has_the_published_numbers(void **state)
   for (int b = 0; b < 3; ++b)
     for (int k = 0; k < 3; ++k) assert_true(bands[b][k] == want[b][k]);
   embed_share swapped = {.size = sizeof swapped};
+  embed_share self = {.size = sizeof self};
+  OK(embed_grad_share(ctx, in, in, NULL, EMBED_F32, 0, 0, &self, NULL, NULL)); /* one gradient is half of itself and itself */
+  assert_true(self.input_norm == s.input_norm && self.output_norm == s.input_norm && self.norm_share == 0.5 && self.energy_share == 0.5);
+  assert_true(fabs(self.cosine - 1) < 1e-12);
   OK(embed_grad_share(ctx, out, in, NULL, EMBED_F32, 0, 0, &swapped, NULL, NULL)); /* either may be sparse */
   assert_true(fabs(swapped.norm_share - (1 - s.norm_share)) < 1e-12 && swapped.cosine == s.cosine && swapped.positions_norm == 0);
   memset(bands, 0xA5, sizeof bands);

@@ -253,6 +253,80 @@ static void wrong_options_are_refused_before_the_first_write(void **state) {
   }
 }
 
+/* S39: a row that was never trained is found without a copy of the first table, also when it has decayed. */
+static void rows_that_never_had_gradient_are_known_by_the_seed(void **state) {
+  (void)state;
+  enum { ROWS = 40, DIM = 64 };
+  static const embed_dtype dtypes[] = {EMBED_F32, EMBED_F16, EMBED_BF16, EMBED_I8_ROW, EMBED_I4_GROUP, EMBED_Q8_0};
+  float moved[ROWS], keep[ROWS];
+  for (int kind = EMBED_INIT_ZERO; kind <= EMBED_INIT_CONSTANT; ++kind)
+    for (int d = 0; d < COUNT(dtypes); ++d) {
+      embed_init_options init = {.size = sizeof init, .flags = EMBED_INIT_PADDING, .kind = kind, .padding_id = 3, .seed = 77};
+      embed_table *t = made(ctx, ROWS, DIM, dtypes[d], &init);
+      OK(embed_table_moved(ctx, t, &init, moved, keep));
+      for (int r = 0; r < ROWS; ++r) assert_true(moved[r] == 0 && keep[r] == 1);
+      init.seed = 78;
+      OK(embed_table_moved(ctx, t, &init, moved, NULL));
+      const bool random = kind != EMBED_INIT_ZERO && kind != EMBED_INIT_CONSTANT;
+      for (int r = 0; r < ROWS; ++r) assert_true(r != 3 && random ? moved[r] > 0.5f : moved[r] == 0);
+      embed_table_release(t);
+    }
+  /* AdamW, decoupled: rate 1e-4, decay 0.1, 300,000 steps: 0.0498 of the row. */
+  const embed_init_options init = {.size = sizeof init, .kind = EMBED_INIT_NORMAL, .seed = 5};
+  const embed_optimizer_options adamw = {.size = sizeof adamw, .kind = EMBED_OPTIM_ADAMW_DEFERRED, .lr = 1e-4, .weight_decay = 0.1};
+  embed_table *t = made(ctx, ROWS, DIM, EMBED_F32, &init);
+  embed_optimizer *o = NULL;
+  embed_grad *g = NULL;
+  float d_out[2 * DIM];
+  for (int j = 0; j < 2 * DIM; ++j) d_out[j] = j % 3 ? 1 : -1;
+  OK(embed_optimizer_create(ctx, t, &adamw, &o));
+  OK(embed_grad_create(ctx, DIM, &g));
+  for (int s = 0; s < 300000; ++s) { /* two rows have gradient, in the middle of it */
+    if (s == 150000) OK(embed_grad_add(ctx, g, (const int32_t[]){7, 30}, 2, d_out, 0));
+    OK(embed_optimizer_step(ctx, o, t, g, NULL));
+    if (s == 150010) embed_grad_clear(g);
+  }
+  OK(embed_optimizer_touch(ctx, o, t, NULL, 0));
+  OK(embed_table_moved(ctx, t, &init, moved, keep));
+  for (int r = 0; r < ROWS; ++r) {
+    if (r == 7 || r == 30)
+      assert_true(moved[r] > 0.01f);
+    else
+      assert_true(moved[r] < 1e-6f && fabs((double)keep[r] - 0.0497864) < 1e-5);
+  }
+  embed_grad_release(g);
+  embed_optimizer_release(o);
+  embed_table_release(t);
+}
+
+static void moved_measures_rows_by_their_direction(void **state) {
+  (void)state;
+  enum { DIM = 4 };
+  const embed_init_options ones = {.size = sizeof ones, .kind = EMBED_INIT_CONSTANT, .scale = 1};
+  const float rows[6][DIM] = {{2, 2, 2, 2}, {-1, -1, -1, -1}, {1, 1, -1, -1}, {0, 0, 0, 0}, {2, 2, 2, 0}, {1, NAN, 1, 1}};
+  const float wants[5][2] = {{0, 2}, {1, 0}, {1, 0}, {0, 0}, {0.5f, 1.5f}}; /* moved, keep */
+  embed_table *t = NULL;
+  float moved[6], keep[6];
+  OK(embed_table_view(ctx, rows, 6, DIM, NULL, NULL, NULL, &t)); /* read-only is fine */
+  OK(embed_table_moved(ctx, t, &ones, moved, keep));
+  for (int r = 0; r < 5; ++r) assert_true(fabsf(moved[r] - wants[r][0]) < 1e-6f && fabsf(keep[r] - wants[r][1]) < 1e-6f);
+  assert_true(isnan(moved[5]));
+  embed_init_options some = {.size = sizeof some, .first = 2, .count = 2}; /* zeros */
+  memset(moved, 0xA5, sizeof moved);
+  OK(embed_table_moved(ctx, t, &some, moved, keep));
+  assert_true(moved[0] == 1 && keep[0] == 1 && moved[1] == 0 && keep[1] == 1 && test_all_bytes(moved + 2, 4 * sizeof *moved, 0xA5));
+  memset(moved, 0xA5, sizeof moved);
+  some.first = 6, some.count = 0;
+  OK(embed_table_moved(ctx, t, &some, moved, NULL)); /* no rows */
+  some.first = 5, some.count = 2;
+  assert_int_equal(embed_table_moved(ctx, t, &some, moved, NULL), EMBED_E_OPTION);
+  some = (embed_init_options){.size = sizeof some, .kind = 9};
+  assert_int_equal(embed_table_moved(ctx, t, &some, moved, NULL), EMBED_E_OPTION);
+  assert_int_equal(embed_table_moved(ctx, t, &ones, NULL, NULL), EMBED_E_ARGUMENT);
+  assert_true(test_all_bytes(moved, sizeof moved, 0xA5));
+  embed_table_release(t);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(normals_are_the_known_bits),
     cmocka_unit_test(truncated_normals_are_the_known_values),
@@ -263,6 +337,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(uniform_and_xavier_have_their_widths),
     cmocka_unit_test(every_dtype_stores_the_rounded_floats),
     cmocka_unit_test(zero_and_constant_fill),
+    cmocka_unit_test(rows_that_never_had_gradient_are_known_by_the_seed),
+    cmocka_unit_test(moved_measures_rows_by_their_direction),
     cmocka_unit_test(wrong_options_are_refused_before_the_first_write),
 };
 

@@ -19,6 +19,8 @@ static int stop(void **state) {
   return 0;
 }
 
+static const int64_t whole[2] = {0, 1}; /* one sequence of one row */
+
 static void without_a_context_every_call_is_refused(void **state) {
   (void)state;
   static outcome o;
@@ -130,6 +132,8 @@ static void a_missing_handle_is_refused_and_named(void **state) {
   REFUSED(embed_table_overlay(c, NULL, NULL, 0, w.table, 0, &t));
   REFUSED(embed_table_overlay(c, w.table, NULL, 0, NULL, 0, &t));
   REFUSED(embed_table_init(c, NULL, NULL));
+  REFUSED(embed_table_moved(c, NULL, NULL, out, NULL));
+  REFUSED(embed_table_moved(c, w.table, NULL, NULL, NULL));
   REFUSED(embed_table_get_rows(c, NULL, w.ids64, 1, out, EMBED_F32, 0));
   REFUSED(embed_table_set_rows(c, NULL, w.ids64, 1, out, EMBED_F32, 0, NULL));
   REFUSED(embed_lookup(c, NULL, w.ids, 1, out, EMBED_F32, 0, NULL));
@@ -159,6 +163,12 @@ static void a_missing_handle_is_refused_and_named(void **state) {
   REFUSED(embed_cross_entropy(c, NULL, w.vectors, EMBED_F32, 1, 0, w.ids, out, out, NULL));
   REFUSED(embed_cross_entropy_backward(c, NULL, w.vectors, EMBED_F32, 1, 0, w.ids, out, out, out, 0, out, 0, NULL));
   REFUSED(embed_cross_entropy_train(c, NULL, w.vectors, EMBED_F32, 1, 0, w.ids, NULL, out, NULL, NULL, EMBED_F32, 0, NULL, NULL));
+  REFUSED(embed_distill(c, NULL, w.vectors, EMBED_F32, 0, w.head, w.vectors, EMBED_F32, 1, 0, NULL, out, NULL));
+  REFUSED(embed_distill(c, w.head, w.vectors, EMBED_F32, 0, NULL, w.vectors, EMBED_F32, 1, 0, NULL, out, NULL));
+  REFUSED(embed_distill_train(c, NULL, w.vectors, EMBED_F32, 0, w.head, w.vectors, EMBED_F32, 1, 0, NULL, NULL, out, NULL, NULL, EMBED_F32, 0, NULL, NULL));
+  REFUSED(embed_distill_train(c, w.head, w.vectors, EMBED_F32, 0, NULL, w.vectors, EMBED_F32, 1, 0, NULL, NULL, out, NULL, NULL, EMBED_F32, 0, NULL, NULL));
+  REFUSED(embed_sequence_logprobs(c, NULL, w.vectors, EMBED_F32, 1, 0, w.ids, whole, 1, out, NULL, NULL));
+  REFUSED(embed_sequence_logprobs_backward(c, NULL, w.vectors, EMBED_F32, 1, 0, w.ids, whole, 1, out, out, EMBED_F32, 0, NULL, NULL));
   REFUSED(embed_norms(c, NULL, out));
   REFUSED(embed_nearest(c, NULL, w.vectors, 1, 0, 1, NULL, 0, ids, out, NULL, NULL));
   REFUSED(embed_analogy(c, NULL, w.ids, 1, 1, ids, out, NULL, NULL));
@@ -280,6 +290,19 @@ static void a_missing_buffer_is_refused(void **state) {
   REFUSED(embed_cross_entropy_backward(c, w.head, w.vectors, EMBED_F32, 1, 0, w.ids, out, NULL, out, 0, NULL, 0, NULL));
   REFUSED(embed_cross_entropy_train(c, w.head, NULL, EMBED_F32, 1, 0, w.ids, NULL, out, NULL, NULL, EMBED_F32, 0, NULL, NULL));
   REFUSED(embed_cross_entropy_train(c, w.head, w.vectors, EMBED_F32, 1, 0, NULL, NULL, out, NULL, NULL, EMBED_F32, 0, NULL, NULL));
+  REFUSED(embed_distill(c, w.head, NULL, EMBED_F32, 0, w.head, w.vectors, EMBED_F32, 1, 0, NULL, out, NULL));
+  REFUSED(embed_distill(c, w.head, w.vectors, EMBED_F32, 0, w.head, NULL, EMBED_F32, 1, 0, NULL, out, NULL));
+  REFUSED(embed_distill(c, w.head, w.vectors, EMBED_F32, 0, w.head, w.vectors, EMBED_F32, 1, 0, NULL, NULL, NULL));
+  REFUSED(embed_distill_train(c, w.head, NULL, EMBED_F32, 0, w.head, w.vectors, EMBED_F32, 1, 0, NULL, NULL, out, NULL, NULL, EMBED_F32, 0, NULL, NULL));
+  REFUSED(embed_distill_train(c, w.head, w.vectors, EMBED_F32, 0, w.head, NULL, EMBED_F32, 1, 0, NULL, NULL, out, NULL, NULL, EMBED_F32, 0, NULL, NULL));
+  REFUSED(embed_sequence_logprobs(c, w.head, NULL, EMBED_F32, 1, 0, w.ids, whole, 1, out, NULL, NULL));
+  REFUSED(embed_sequence_logprobs(c, w.head, w.vectors, EMBED_F32, 1, 0, NULL, whole, 1, out, NULL, NULL));
+  REFUSED(embed_sequence_logprobs(c, w.head, w.vectors, EMBED_F32, 1, 0, w.ids, NULL, 1, out, NULL, NULL));
+  REFUSED(embed_sequence_logprobs(c, w.head, w.vectors, EMBED_F32, 1, 0, w.ids, whole, 1, NULL, NULL, NULL));
+  REFUSED(embed_sequence_logprobs_backward(c, w.head, NULL, EMBED_F32, 1, 0, w.ids, whole, 1, out, out, EMBED_F32, 0, NULL, NULL));
+  REFUSED(embed_sequence_logprobs_backward(c, w.head, w.vectors, EMBED_F32, 1, 0, NULL, whole, 1, out, out, EMBED_F32, 0, NULL, NULL));
+  REFUSED(embed_sequence_logprobs_backward(c, w.head, w.vectors, EMBED_F32, 1, 0, w.ids, NULL, 1, out, out, EMBED_F32, 0, NULL, NULL));
+  REFUSED(embed_sequence_logprobs_backward(c, w.head, w.vectors, EMBED_F32, 1, 0, w.ids, whole, 1, NULL, out, EMBED_F32, 0, NULL, NULL));
   REFUSED(embed_norms(c, w.table, NULL));
   REFUSED(embed_nearest(c, w.table, NULL, 1, 0, 1, NULL, 0, ids, out, NULL, NULL));
   REFUSED(embed_nearest(c, w.table, w.vectors, 1, 0, 1, NULL, 0, NULL, out, NULL, NULL));

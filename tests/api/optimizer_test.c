@@ -120,6 +120,50 @@ static void deferred_replay_gives_the_bits_of_the_dense_run(void **state) {
   embed_context_release(ctx);
 }
 
+/* A dense gradient touches every row: nothing is owed, so nothing is remembered, and what is frozen meanwhile owes nothing later. */
+static void dense_steps_of_a_deferred_kind_keep_no_history(void **state) {
+  (void)state;
+  embed_optimizer_options dense = options_of(EMBED_OPTIM_ADAMW), replay = options_of(EMBED_OPTIM_ADAMW_DEFERRED);
+  replay.flags = EMBED_OPTIM_REPLAY;
+  counting c;
+  counting_start(&c);
+  embed_context *ctx = counting_context(&c, NULL);
+  trained a = trained_new(ctx, EMBED_F32, &dense), b = trained_new(ctx, EMBED_F32, &replay);
+  embed_grad *all = NULL;
+  OK(embed_grad_create_dense(ctx, ROWS - 3, DIM, NULL, 0, &all));
+  int64_t warm = 0;
+  for (int s = 1; s <= 400; ++s) {
+    if (s == 50 || s == 150) {
+      OK(embed_optimizer_freeze(ctx, a.o, a.t, 20, 30, NULL, s == 50));
+      OK(embed_optimizer_freeze(ctx, b.o, b.t, 20, 30, NULL, s == 50));
+    }
+    if (s % 100 > 90) { /* now and then rows are left behind */
+      step_at(ctx, &a, s, 0, 0.01);
+      step_at(ctx, &b, s, 0, 0.01);
+      continue;
+    }
+    embed_grad *g = gradient_of(ctx, s, 0);
+    embed_grad_clear(all);
+    OK(embed_grad_merge(ctx, all, g, NULL));
+    embed_grad_release(g);
+    OK(embed_optimizer_step(ctx, a.o, a.t, all, NULL));
+    const int64_t before = atomic_load(&c.calls);
+    OK(embed_optimizer_step(ctx, b.o, b.t, all, NULL));
+    if (s > 2) warm += atomic_load(&c.calls) - before;
+    assert_same_tables(a.t, b.t);
+  }
+  assert_int_equal(warm, 0);
+  step_at(ctx, &a, 401, 0, 0.01);
+  step_at(ctx, &b, 401, 0, 0.01);
+  OK(embed_optimizer_touch(ctx, b.o, b.t, NULL, 0));
+  assert_same_tables(a.t, b.t);
+  embed_grad_release(all);
+  trained_free(&a);
+  trained_free(&b);
+  embed_context_release(ctx);
+  counting_check(&c);
+}
+
 /* --- What a step does not do */
 
 static embed_grad *sparse(embed_context *ctx, int64_t dim, const int32_t *ids, int64_t n, const float *values) {
@@ -475,6 +519,50 @@ static void a_step_makes_prepared_heads_stale(void **state) {
   embed_context_release(ctx);
 }
 
+/* S32: each row steps as the whole table would at that rate; what cannot be a rate is refused before the first row. */
+static void rows_have_rates_of_their_own(void **state) {
+  (void)state;
+  embed_context *ctx = context_new();
+  static float rates[ROWS];
+  for (int r = 0; r < ROWS; ++r) rates[r] = (float)(r % 3);
+  for (int i = 0; i < COUNT(kinds); ++i) {
+    const embed_optimizer_options o = options_of(kinds[i]);
+    const embed_step_options rated = {.size = sizeof rated, .row_rates = rates}, twice = {.size = sizeof twice, .flags = EMBED_STEP_LR, .lr = 0.02};
+    trained all[4]; /* before, at the rate, at twice the rate, by row */
+    for (int k = 0; k < 4; ++k) all[k] = trained_new(ctx, EMBED_F32, &o);
+    embed_grad *g = gradient_of(ctx, 1, 0);
+    if (kinds[i] == EMBED_OPTIM_ADAMW_DEFERRED) {
+      assert_int_equal(embed_optimizer_step(ctx, all[3].o, all[3].t, g, &rated), EMBED_E_UNSUPPORTED);
+      assert_same_tables(all[3].t, all[0].t);
+    } else {
+      static const float wrong[] = {NAN, -1, INFINITY, 3e38f};
+      for (int k = 0; k < COUNT(wrong); ++k) {
+        const embed_step_options fast = {.size = sizeof fast, .flags = EMBED_STEP_LR, .lr = 100, .row_rates = rates};
+        rates[5] = wrong[k];
+        assert_int_equal(embed_optimizer_step(ctx, all[3].o, all[3].t, g, &fast), EMBED_E_OPTION);
+        assert_int_equal(embed_error_at(ctx), 5);
+      }
+      rates[5] = 2;
+      assert_same_tables(all[3].t, all[0].t);
+      for (int s = 1; s < 9; ++s) {
+        embed_grad *h = gradient_of(ctx, s, 0);
+        OK(embed_optimizer_step(ctx, all[1].o, all[1].t, h, NULL));
+        OK(embed_optimizer_step(ctx, all[2].o, all[2].t, h, &twice));
+        OK(embed_optimizer_step(ctx, all[3].o, all[3].t, h, &rated));
+        embed_grad_release(h);
+      }
+      for (int64_t r = 0; r < ROWS; ++r) {
+        const int64_t at = r * embed_table_row_bytes(all[3].t);
+        assert_same_bits((const char *)embed_table_data(all[3].t) + at, (const char *)embed_table_data(all[r % 3].t) + at, DIM * sizeof(float));
+      }
+      assert_memory_not_equal(embed_table_data(all[1].t), embed_table_data(all[2].t), bytes_of(all[1].t));
+    }
+    embed_grad_release(g);
+    for (int k = 0; k < 4; ++k) trained_free(&all[k]);
+  }
+  embed_context_release(ctx);
+}
+
 /* --- Layouts, 16 bits, threads, memory */
 
 /* At any byte, with bytes between rows that stay, the numbers are those of rows in place. */
@@ -650,6 +738,7 @@ static void failed_allocations_leave_table_state_and_stamps(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(deferred_replay_gives_the_bits_of_the_dense_run),
+    cmocka_unit_test(dense_steps_of_a_deferred_kind_keep_no_history),
     cmocka_unit_test(refused_steps_leave_everything_as_it_was),
     cmocka_unit_test(tables_that_cannot_be_trained_are_refused),
     cmocka_unit_test(options_that_mean_nothing_are_refused),
@@ -659,6 +748,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(rows_are_no_longer_than_max_norm),
     cmocka_unit_test(frozen_rows_keep_their_bits),
     cmocka_unit_test(a_step_makes_prepared_heads_stale),
+    cmocka_unit_test(rows_have_rates_of_their_own),
     cmocka_unit_test(rows_at_any_byte_give_the_same_numbers),
     cmocka_unit_test(small_steps_count_in_16_bits),
     cmocka_unit_test(threads_change_no_bit_in_a_hundred_steps),

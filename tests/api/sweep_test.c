@@ -239,7 +239,7 @@ static void answers_are_those_of_the_logits_in_every_form(void **state) {
   enum { VOCAB = 2500, DIM = 64, MOST = 130 };
   static const embed_dtype dtypes[] = {EMBED_F32, EMBED_BF16, EMBED_Q8_0, EMBED_I4_GROUP, EMBED_Q5_1};
   static const int64_t counts[] = {1, 3, 20, MOST};
-  static float x[MOST * DIM], one[VOCAB];
+  static float x[MOST * DIM], single[VOCAB];
   uint64_t seed = 5;
   for (int i = 0; i < MOST * DIM; ++i) x[i] = test_uniform(&seed);
   const embed_init_options normal = {.size = sizeof normal, .kind = EMBED_INIT_NORMAL, .scale = 1, .seed = 2};
@@ -259,7 +259,7 @@ static void answers_are_those_of_the_logits_in_every_form(void **state) {
         embed_head *h = NULL;
         OK(embed_head_create(all[c], t, NULL, &o, &h));
         for (int n = 0; n < COUNT(counts); ++n) {
-          if (flags == EMBED_HEAD_BLAS && embed_logits(all[c], h, x, EMBED_F32, 1, 0, one, 0, NULL) == EMBED_E_UNSUPPORTED) continue;
+          if (flags == EMBED_HEAD_BLAS && embed_logits(all[c], h, x, EMBED_F32, 1, 0, single, 0, NULL) == EMBED_E_UNSUPPORTED) continue;
           if (n == COUNT(counts) - 1 && d > 1) continue;
           check_head(all[c], h, x, counts[n], DIM, r);
         }

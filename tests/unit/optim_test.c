@@ -402,6 +402,8 @@ static void rates_are_what_their_formulas_say(void **state) {
   assert_true(isnan(embed_lr_at(EMBED_LR_COSINE, 1, 0, 0, 10, 0)) && isnan(embed_lr_at(EMBED_LR_COSINE, 1, 1, -1, 10, 0)));
   assert_true(isnan(embed_lr_at(EMBED_LR_COSINE, 1, 10, 10, 10, 0)) && isnan(embed_lr_at(EMBED_LR_CONSTANT, -1, 1, 0, 0, 0)) &&
               isnan(embed_lr_at(7, 1, 1, 0, 9, 0)));
+  assert_true(isnan(embed_lr_at(7, 1, 1, 5, 9, 0)) && isnan(embed_lr_at(-1, 1, 1, 5, 9, 0))); /* not first after the warm-up */
+  assert_true(isnan(embed_lr_at(EMBED_LR_COSINE, 1, 1, 5, 5, 0)) && isnan(embed_lr_at(EMBED_LR_LINEAR, 1, 1, 5, 0, 0)));
 }
 
 static const struct CMUnitTest tests[] = {
