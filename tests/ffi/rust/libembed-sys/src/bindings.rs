@@ -9,6 +9,7 @@ pub type embed_role = i32;
 pub type embed_oov_policy = i32;
 pub type embed_bag_mode = i32;
 pub type embed_reduction = i32;
+pub type embed_divergence = i32;
 pub type embed_optimizer_kind = i32;
 pub type embed_lr_schedule = i32;
 pub type embed_lr_rule = i32;
@@ -130,6 +131,11 @@ pub const EMBED_REDUCE_SUM: i32 = 1;
 pub const EMBED_REDUCE_ROWS: i32 = 2;
 pub const EMBED_LOSS_IGNORE_INDEX: u32 = 1;
 pub const EMBED_LOSS_SMOOTH_OTHERS: u32 = 2;
+pub const EMBED_DIVERGENCE_NONE: i32 = -1;
+pub const EMBED_DIVERGENCE_KL: i32 = 0;
+pub const EMBED_DIVERGENCE_JENSEN_SHANNON: i32 = 1;
+pub const EMBED_DISTILL_IGNORE_INDEX: u32 = 1;
+pub const EMBED_DISTILL_SQUARED: u32 = 2;
 pub const EMBED_BACKWARD_BY_FREQUENCY: u32 = 32;
 pub const EMBED_MERGE_SCALE_ZERO: u32 = 1;
 pub const EMBED_OPTIM_NONE: i32 = -1;
@@ -555,6 +561,26 @@ impl Default for embed_loss_options {
 }
 #[repr(C)]
 #[derive(Clone, Copy)]
+pub struct embed_distill_options {
+    pub size: u32,
+    pub flags: u32,
+    pub temperature: f64,
+    pub mix: f64,
+    pub divergence: embed_divergence,
+    pub reduction: embed_reduction,
+    pub ignore_index: i32,
+    pub reserved: i32,
+}
+impl Default for embed_distill_options {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
 pub struct embed_merge_options {
     pub size: u32,
     pub flags: u32,
@@ -658,6 +684,7 @@ pub struct embed_step_options {
     pub lr: f64,
     pub grad_scale: f64,
     pub max_grad_norm: f64,
+    pub row_rates: *const f32,
 }
 impl Default for embed_step_options {
     /// All default, of this version's size.
@@ -800,6 +827,10 @@ extern "C" {
     pub fn embed_cross_entropy(ctx: *mut embed_context, h: *const embed_head, hidden: *const c_void, hidden_dtype: embed_dtype, n: i64, ld_hidden: i64, targets: *const i32, loss: *mut f32, logsumexp: *mut f32, opts: *const embed_loss_options) -> embed_status;
     pub fn embed_cross_entropy_backward(ctx: *mut embed_context, h: *const embed_head, hidden: *const c_void, hidden_dtype: embed_dtype, n: i64, ld_hidden: i64, targets: *const i32, logsumexp: *const f32, d_loss: *const f32, d_hidden: *mut f32, ld_d_hidden: i64, d_weight: *mut f32, ld_d_weight: i64, opts: *const embed_loss_options) -> embed_status;
     pub fn embed_cross_entropy_train(ctx: *mut embed_context, h: *const embed_head, hidden: *const c_void, hidden_dtype: embed_dtype, n: i64, ld_hidden: i64, targets: *const i32, d_loss: *const f32, loss: *mut f32, count: *mut i64, d_hidden: *mut c_void, d_hidden_dtype: embed_dtype, ld_d_hidden: i64, g: *mut embed_grad, opts: *const embed_loss_options) -> embed_status;
+    pub fn embed_sequence_logprobs(ctx: *mut embed_context, h: *const embed_head, hidden: *const c_void, hidden_dtype: embed_dtype, n: i64, ld_hidden: i64, targets: *const i32, offsets: *const i64, seqs: i64, out: *mut f32, counts: *mut i64, opts: *const embed_loss_options) -> embed_status;
+    pub fn embed_sequence_logprobs_backward(ctx: *mut embed_context, h: *const embed_head, hidden: *const c_void, hidden_dtype: embed_dtype, n: i64, ld_hidden: i64, targets: *const i32, offsets: *const i64, seqs: i64, d_out: *const f32, d_hidden: *mut c_void, d_hidden_dtype: embed_dtype, ld_d_hidden: i64, g: *mut embed_grad, opts: *const embed_loss_options) -> embed_status;
+    pub fn embed_distill(ctx: *mut embed_context, teacher: *const embed_head, teacher_hidden: *const c_void, teacher_dtype: embed_dtype, ld_teacher: i64, student: *const embed_head, hidden: *const c_void, hidden_dtype: embed_dtype, n: i64, ld_hidden: i64, targets: *const i32, loss: *mut f32, opts: *const embed_distill_options) -> embed_status;
+    pub fn embed_distill_train(ctx: *mut embed_context, teacher: *const embed_head, teacher_hidden: *const c_void, teacher_dtype: embed_dtype, ld_teacher: i64, student: *const embed_head, hidden: *const c_void, hidden_dtype: embed_dtype, n: i64, ld_hidden: i64, targets: *const i32, d_loss: *const f32, loss: *mut f32, count: *mut i64, d_hidden: *mut c_void, d_hidden_dtype: embed_dtype, ld_d_hidden: i64, g: *mut embed_grad, opts: *const embed_distill_options) -> embed_status;
     pub fn embed_grad_create(ctx: *mut embed_context, dim: i64, out: *mut *mut embed_grad) -> embed_status;
     pub fn embed_grad_create_dense(ctx: *mut embed_context, rows: i64, dim: i64, memory: *mut f32, ld: i64, out: *mut *mut embed_grad) -> embed_status;
     pub fn embed_grad_add(ctx: *mut embed_context, g: *mut embed_grad, ids: *const i32, n: i64, d_out: *const f32, ld_d_out: i64) -> embed_status;
@@ -831,6 +862,7 @@ extern "C" {
     pub fn embed_table_convert(ctx: *mut embed_context, t: *const embed_table, opts: *const embed_table_options, out: *mut *mut embed_table) -> embed_status;
     pub fn embed_table_overlay(ctx: *mut embed_context, base: *const embed_table, ids: *const i64, n: i64, rows: *const embed_table, vocab: i64, out: *mut *mut embed_table) -> embed_status;
     pub fn embed_table_init(ctx: *mut embed_context, t: *mut embed_table, opts: *const embed_init_options) -> embed_status;
+    pub fn embed_table_moved(ctx: *mut embed_context, t: *const embed_table, opts: *const embed_init_options, moved: *mut f32, keep: *mut f32) -> embed_status;
     pub fn embed_table_get_rows(ctx: *mut embed_context, t: *const embed_table, ids: *const i64, n: i64, out: *mut c_void, out_dtype: embed_dtype, ld_out: i64) -> embed_status;
     pub fn embed_table_set_rows(ctx: *mut embed_context, t: *mut embed_table, ids: *const i64, n: i64, src: *const c_void, src_dtype: embed_dtype, ld_src: i64, opts: *const embed_rows_options) -> embed_status;
     pub fn embed_table_retain(t: *const embed_table) -> *mut embed_table;
