@@ -286,6 +286,7 @@ typedef struct embed_step_options {
   double grad_scale;      /* 0 = 1 */
   double max_grad_norm;   /* 0 = off */
   const float *row_rates; /* [vocab] what the rate of each row is multiplied by; NULL = 1; C memory */
+  const void *reserved;
 } embed_step_options;
 enum { EMBED_STEP_LR = 1, EMBED_STEP_CHECK_FINITE = 2 };
 /**

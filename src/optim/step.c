@@ -115,6 +115,7 @@ static void step_rows(void *arg, int64_t task, int32_t worker) {
 }
 
 static embed_status check_options(embed_context *ctx, const embed_optimizer *o, const embed_step_options *s, double lr) {
+  if (s->reserved) return embed__fail(ctx, EMBED_E_OPTION, -1, "embed_step_options: reserved must be NULL");
   if (!(s->flags & EMBED_STEP_LR) && o->o.lr == 0)
     return embed__fail(ctx, EMBED_E_OPTION, -1, "no learning rate: neither the optimiser has one nor the step (EMBED_STEP_LR, for a rate of 0 too)");
   if (!isfinite((float)s->lr) || s->lr < 0) return embed__fail(ctx, EMBED_E_OPTION, -1, "embed_step_options: lr must be finite and not negative");

@@ -235,13 +235,14 @@ AT(embed_optimizer_options, max_norm, 64, 64);
 AT(embed_optimizer_options, l1, 72, 72);
 AT(embed_optimizer_options, seed, 80, 80);
 
-SIZE(embed_step_options, 40, 36);
+SIZE(embed_step_options, 48, 40);
 AT(embed_step_options, size, 0, 0);
 AT(embed_step_options, flags, 4, 4);
 AT(embed_step_options, lr, 8, 8);
 AT(embed_step_options, grad_scale, 16, 16);
 AT(embed_step_options, max_grad_norm, 24, 24);
 AT(embed_step_options, row_rates, 32, 32);
+AT(embed_step_options, reserved, 40, 36);
 
 SIZE(embed_table_options, 40, 40);
 AT(embed_table_options, size, 0, 0);

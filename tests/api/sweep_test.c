@@ -590,10 +590,10 @@ static void bad_calls_name_what_is_wrong_and_leave_the_result(void **state) {
   embed_context_release(ctx);
 }
 
-/* The vocabulary and answers of a real prompt, with fewer columns and rows: they count for little (128 hidden rows at a time). */
+/* The vocabulary and answers of a real prompt, with fewer columns and rows: they count for little. */
 static void prompt_scoring_stays_within_64_mb(void **state) {
   (void)state;
-  enum { VOCAB = 151936, DIM = 256, MOST = 384, K = 20 };
+  enum { VOCAB = 151936, DIM = 64, CHUNK = 512 /* hidden rows at a time */, MOST = CHUNK + 128, K = 20 };
   counting answers, work;
   counting_start(&answers);
   counting_start(&work);
@@ -615,7 +615,7 @@ static void prompt_scoring_stays_within_64_mb(void **state) {
   const embed_sweep_options o = {.size = sizeof o, .ask = ALL_ASKS & ~(uint32_t)EMBED_ASK_LOGITS, .k = K};
   int64_t before = atomic_load(&work.bytes), scratch[2];
   for (int round = 0; round < 2; ++round) {
-    OK(embed_sweep(ctx, h, x, EMBED_F32, 0, NULL, round ? MOST : MOST / 3, targets, NULL, NULL, 0, &o, r));
+    OK(embed_sweep(ctx, h, x, EMBED_F32, 0, NULL, round ? MOST : CHUNK, targets, NULL, NULL, 0, &o, r));
     scratch[round] = atomic_load(&work.bytes) - before;
     assert_in_range(scratch[round], 1, 64 << 20);
   }

@@ -356,7 +356,8 @@ static void what_no_pickle_of_tensors_has_is_refused_at_its_byte(void **state) {
   }
   pk_count = 0;
   pk_ops("(dp0\n.");
-  refused(ctx, write_archive("opcode"), NULL, EMBED_E_FORMAT, pickle_byte(0), "does not begin with its protocol");
+  write_archive("opcode");
+  refused(ctx, path_of("opcode"), NULL, EMBED_E_FORMAT, pickle_byte(0), "does not begin with its protocol");
   unlink(path_of("opcode"));
   embed_context_release(ctx);
 }
@@ -415,14 +416,16 @@ static void two_tensors_of_one_name_and_names_of_no_bytes_are_refused(void **sta
   pk_ops("}");
   pk_text("b");
   pk_ops("h\x01su.");
-  refused(ctx, write_archive("name"), NULL, EMBED_E_FORMAT, pickle_byte(0), "are named \"a.b\"");
+  write_archive("name");
+  refused(ctx, path_of("name"), NULL, EMBED_E_FORMAT, pickle_byte(0), "are named \"a.b\"");
   pk_begin();
   pk_ops("}X\x03");
   pk_uint(0, 3);
   pk_bytes("a\0b", 3);
   pk_tensor("FloatStorage", "0", 12, 0, 2, table, rows);
   pk_ops("s.");
-  refused(ctx, write_archive("name"), NULL, EMBED_E_FORMAT, pickle_byte(8), "a NUL in a name");
+  write_archive("name");
+  refused(ctx, path_of("name"), NULL, EMBED_E_FORMAT, pickle_byte(8), "a NUL in a name");
   static char longest[4098];
   memset(longest, 'x', 4097);
   pk_begin();
@@ -430,7 +433,8 @@ static void two_tensors_of_one_name_and_names_of_no_bytes_are_refused(void **sta
   pk_text(longest);
   pk_tensor("FloatStorage", "0", 12, 0, 2, table, rows);
   pk_ops("s.");
-  refused(ctx, write_archive("name"), NULL, EMBED_E_FORMAT, pickle_byte(8), "more than 4096 bytes");
+  write_archive("name");
+  refused(ctx, path_of("name"), NULL, EMBED_E_FORMAT, pickle_byte(8), "more than 4096 bytes");
   longest[4000] = '\0';
   pk_begin(); /* hundreds of tensors below one long name */
   pk_op('}');
@@ -440,7 +444,8 @@ static void two_tensors_of_one_name_and_names_of_no_bytes_are_refused(void **sta
   pk_ops("q\x01");
   for (int i = 0; i < 2000; ++i) pk_ops("h\x01");
   pk_ops("es.");
-  refused(ctx, write_archive("name"), NULL, EMBED_E_FORMAT, pickle_byte(0), "more of names than it has bytes for");
+  write_archive("name");
+  refused(ctx, path_of("name"), NULL, EMBED_E_FORMAT, pickle_byte(0), "more of names than it has bytes for");
   unlink(path_of("name"));
   embed_context_release(ctx);
 }

@@ -685,6 +685,7 @@ pub struct embed_step_options {
     pub grad_scale: f64,
     pub max_grad_norm: f64,
     pub row_rates: *const f32,
+    pub reserved: *const c_void,
 }
 impl Default for embed_step_options {
     /// All default, of this version's size.
