@@ -2,7 +2,7 @@
 # The library: one set of objects, linked as libembed.so, libembed.a and into the tests that look inside.
 set(EMBED_SOURCES
   src/core/call.c src/core/cpu.c src/core/dtype.c src/core/error.c src/core/memory.c src/core/options.c src/core/pages.c src/core/philox.c
-  src/core/scratch.c
+  src/core/scratch.c src/core/sort.c
   src/thread/pool.c src/thread/run.c
   src/kernels/levels.c
   src/context/context.c

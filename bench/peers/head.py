@@ -24,16 +24,12 @@ import importlib.metadata
 import importlib.util
 import os
 import statistics
-import sys
 import warnings
 
-THREADS = int(sys.argv[sys.argv.index("--threads") + 1]) if "--threads" in sys.argv[:-1] else 2
-SURROUNDINGS = {  # a warm heap on large pages (fresh outputs cost peers more than their work otherwise), pools that soon sleep
-    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "17179869184", "MALLOC_TOP_PAD_": "268435456",
-    "OPENBLAS_THREAD_TIMEOUT": "20", "GOMP_SPINCOUNT": "10000", "OMP_NUM_THREADS": str(THREADS), "OPENBLAS_NUM_THREADS": str(THREADS)}
-if __name__ == "__main__" and any(os.environ.get(name) != value for name, value in SURROUNDINGS.items()):
-    kept = {name: value for name, value in os.environ.items() if name not in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")}
-    os.execve(sys.executable, [sys.executable, *sys.argv], {**kept, **SURROUNDINGS})
+from surroundings import enter
+
+if __name__ == "__main__":
+    enter()
 
 import numpy as np
 

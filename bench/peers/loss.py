@@ -13,13 +13,11 @@ import argparse
 import ctypes as C
 import os
 import statistics
-import sys
 
-from head import SURROUNDINGS
+from surroundings import enter
 
-if __name__ == "__main__" and any(os.environ.get(name) != value for name, value in SURROUNDINGS.items()):
-    kept = {name: value for name, value in os.environ.items() if name not in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")}
-    os.execve(sys.executable, [sys.executable, *sys.argv], {**kept, **SURROUNDINGS})
+if __name__ == "__main__":
+    enter()
 
 import numpy as np
 

@@ -12,17 +12,12 @@ their norms are made once. agree: the share of the ids of float64's order that e
 import argparse
 import ctypes as C
 import importlib
-import os
 import statistics
-import sys
 
-THREADS = int(sys.argv[sys.argv.index("--threads") + 1]) if "--threads" in sys.argv[:-1] else 2
-SURROUNDINGS = {  # head.py tells why
-    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "17179869184", "MALLOC_TOP_PAD_": "268435456",
-    "OPENBLAS_THREAD_TIMEOUT": "20", "GOMP_SPINCOUNT": "10000", "OMP_NUM_THREADS": str(THREADS), "OPENBLAS_NUM_THREADS": str(THREADS)}
-if __name__ == "__main__" and any(os.environ.get(name) != value for name, value in SURROUNDINGS.items()):
-    kept = {name: value for name, value in os.environ.items() if name not in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")}
-    os.execve(sys.executable, [sys.executable, *sys.argv], {**kept, **SURROUNDINGS})
+from surroundings import enter
+
+if __name__ == "__main__":
+    enter()
 
 import numpy as np
 

@@ -11,16 +11,13 @@ embed_grad_add beside coalesce() of a sparse tensor, whose new memory is on a wa
 index_add_."""
 import argparse
 import ctypes as C
-import os
 import statistics
 import sys
 
-THREADS = int(sys.argv[sys.argv.index("--threads") + 1]) if "--threads" in sys.argv[:-1] else 2
-SURROUNDINGS = {  # a warm heap on large pages, threads that soon sleep
-    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "17179869184", "MALLOC_TOP_PAD_": "268435456",
-    "GOMP_SPINCOUNT": "10000", "OMP_NUM_THREADS": str(THREADS)}
-if __name__ == "__main__" and any(os.environ.get(name) != value for name, value in SURROUNDINGS.items()):
-    os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **SURROUNDINGS})
+from surroundings import enter
+
+if __name__ == "__main__":
+    enter()
 
 import numpy as np
 

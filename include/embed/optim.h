@@ -98,7 +98,7 @@ enum { EMBED_BACKWARD_BY_FREQUENCY = 32 }; /* flag of the options of embed_looku
  * zeros. EMBED_BACKWARD_BY_FREQUENCY: g's factors, not those of the weights, are divided by the row's positions in this call.
  *
  * Shapes   W [rows, dim]; ids [n]; offsets [bags + 1] and weights [n] or NULL (= 1) as in embed_bag; d_out [bags, dim] with row
- *          stride ld_d_out elements (0 = dim); d_weights [n], written, or NULL; g NULL when d_weights alone is wanted.
+ *          stride ld_d_out elements (0 = dim); d_weights [n], written, not weights itself, or NULL; g NULL when d_weights alone is wanted.
  * Types    W any dtype (read for MAX, MIN and d_weights alone); d_out F32, F16 or BF16, at any address; g, d_weights f32.
  * Empty    bags = 0 and n = 0 do nothing. Padding ids and ids under EMBED_OOV_ZERO add nothing; d_weights of padding is 0.
  * Errors   those of embed_bag; E_MISMATCH: g has another dim, or is dense with fewer rows than W's vocab; E_ARGUMENT: weights or

@@ -196,7 +196,7 @@ static void pool_bags(void *arg, int64_t task, int32_t worker) {
 static embed_status run(embed_context *ctx, bag_job *job) {
   const embed_table *t = job->t;
   int64_t replaced;
-  EMBED__TRY(embed__check_offsets(ctx, job->offsets, job->bags, job->ids.n));
+  EMBED__TRY(embed__check_offsets(ctx, job->offsets, job->bags, job->ids.n, "ids", "bags"));
   EMBED__TRY(embed__check_ids(ctx, &job->ids, &job->policy, &replaced));
   if (job->bags == 0) return EMBED_OK;
   job->in_place = embed__floats_in_place(t);

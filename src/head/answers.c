@@ -52,8 +52,7 @@ static void plan(embed__job *job) {
   for (int64_t i = 0; i < samplers && job->draws; ++i) job->gumbels |= r->samplers[i].plain;
   if (tops) keep = embed__max(keep, r->k);
   job->capacity = embed__max(1, embed__min(keep, job->from->vocab));
-  const bool sketched = job->from->head && job->from->head->sketch; /* a search takes heaps */
-  job->room = job->capacity < LIST_CAPACITY || sketched ? job->capacity : 2 * job->capacity;
+  job->room = job->capacity < LIST_CAPACITY ? job->capacity : 2 * job->capacity;
   job->blocks = embed__ceil_div(job->from->vocab, EMBED__BLOCK);
   job->map = embed__head_map(job->from->head);
 }

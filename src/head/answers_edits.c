@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "head/head.h"
 #include "head/rules.h"
-#include "head/sort.h"
+#include "head/sort_ids.h"
 
 static bool penalises(const embed__penalties *p) { return p && (p->repetition != 1 || p->frequency != 0 || p->presence != 0); }
 

@@ -9,7 +9,7 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/memory.h"
-#include "head/sort.h"
+#include "head/sort_ids.h"
 
 static size_t words_bytes(const embed_rules *r) { return (size_t)embed__ceil_div(r->vocab, 32) * sizeof(uint32_t); }
 

@@ -42,7 +42,7 @@ void embed__sketch_free(const embed_allocator *memory, embed__sketch *s); /* NUL
 /* False when the table has changed since. */
 bool embed__sketch_is_fresh(const embed__sketch *s, const embed_table *t);
 
-/* Offers every logit that can be among the best to tops[i], i < s->n: heaps of the caller, empty, their capacity and order set. What they
+/* Offers every logit that can be among the best to tops[i], i < s->n: the caller's, empty, their capacity and order set. What they
  * hold then is what the plain sweep's logits would have left in them, after scale, soft-cap and NaN policy.
  * s: as embed__head_sweep filled it. *refused: the least hidden row with a NaN under EMBED_NAN_ERROR, else unchanged.
  * *answered false: nothing was offered, sweep plainly; so it is with an activation, OpenBLAS, a hidden row that is not bounded, a form of

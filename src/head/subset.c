@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "head/head.h"
-#include "head/sort.h"
+#include "head/sort_ids.h"
 #include "thread/run.h"
 
 enum { COPY_BYTES = 256 << 10 /* per task */ };

@@ -10,6 +10,7 @@
 
 #include "core/checked.h"
 #include "core/memory.h"
+#include "core/sort.h"
 #include "io/byte_order.h"
 #include "io/floats.h"
 #include "io/format.h"
@@ -259,26 +260,7 @@ static embed_status read_entries(reader *r, embed_file *f, embed__safetensors *s
 /* By the first byte, the shorter first: an empty tensor may stand where another begins. */
 static bool before(const embed__tensor *a, const embed__tensor *b) { return a->offset != b->offset ? a->offset < b->offset : a->bytes < b->bytes; }
 
-static void sift(const embed__tensor **heap, int64_t root, int64_t count) {
-  for (int64_t child; (child = 2 * root + 1) < count; root = child) {
-    if (child + 1 < count && before(heap[child], heap[child + 1])) ++child;
-    if (!before(heap[root], heap[child])) return;
-    const embed__tensor *lower = heap[root];
-    heap[root] = heap[child];
-    heap[child] = lower;
-  }
-}
-
-/* Heapsort: the order is the file's, and a file may have been made to be slow. */
-static void sort(const embed__tensor **items, int64_t count) {
-  for (int64_t root = count / 2; root-- > 0;) sift(items, root, count);
-  for (int64_t last = count - 1; last > 0; --last) {
-    const embed__tensor *largest = items[0];
-    items[0] = items[last];
-    items[last] = largest;
-    sift(items, 0, last);
-  }
-}
+static bool pointed_before(const void *a, const void *b) { return before(*(const embed__tensor *const *)a, *(const embed__tensor *const *)b); }
 
 static embed_status check_follows(const reader *r, const embed__tensor *tensor, const embed__tensor *last, int64_t next) {
   if (tensor->offset > next)
@@ -322,7 +304,7 @@ static embed_status check_layout(const reader *r, const embed__safetensors *s) {
   const embed__tensor **order = embed__allocate(&r->ctx->memory, bytes, EMBED__ALIGNMENT);
   if (!order) return embed__out_of_memory(r->ctx, (int64_t)bytes);
   for (int64_t i = 0; i < s->count; ++i) order[i] = &s->tensors[i];
-  sort(order, s->count);
+  embed__sort(order, s->count, sizeof *order, pointed_before);
   embed_status status = check_chain(r, s, order);
   embed__free(&r->ctx->memory, order, bytes, EMBED__ALIGNMENT);
   return status;

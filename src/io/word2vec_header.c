@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/checked.h"
+#include "io/text.h"
 
 enum { HEADER_BYTES = 128, LOOK_BYTES = 4096 };
 
@@ -89,6 +90,16 @@ embed_status embed__word2vec_check_header(embed_context *ctx, const embed_file *
     return embed__fail(ctx, EMBED_E_OVERFLOW, 0, "%s: the first line promises rows of %" PRId64 " columns: their size does not fit into 64 bits", f->label,
                        h->dim);
   return EMBED_OK;
+}
+
+embed_status embed__word2vec_write_header(embed_context *ctx, embed__safe_file *f, int64_t rows, int64_t dim) {
+  char header[64];
+  embed__text text = embed__text_in(header, sizeof header);
+  embed__text_number(&text, rows);
+  embed__text_add(&text, " ");
+  embed__text_number(&text, dim);
+  embed__text_add(&text, "\n");
+  return embed__safe_write(ctx, f, header, (int64_t)strlen(header));
 }
 
 embed_status embed__word2vec_note_tokens(embed_context *ctx, embed_file *f) {

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "io/text.h"
+#include "io/word2vec_header.h"
 #include "io/writer.h"
 
 enum { TOKEN_BYTES = 64 << 10 }; /* the longest that the reader takes */
@@ -45,15 +45,9 @@ static embed_status write_rows(embed_context *ctx, void *arg, int64_t first, int
 }
 
 static embed_status write_word2vec(embed_context *ctx, embed_writer *w, embed__safe_file *f) {
-  char header[64];
   const embed__written_table *t = embed__written(w, 0);
   EMBED__TRY(embed__written_tokens(ctx, w, t->rows));
-  embed__text text = embed__text_in(header, sizeof header);
-  embed__text_number(&text, t->rows);
-  embed__text_add(&text, " ");
-  embed__text_number(&text, t->dim);
-  embed__text_add(&text, "\n");
-  EMBED__TRY(embed__safe_write(ctx, f, header, (int64_t)strlen(header)));
+  EMBED__TRY(embed__word2vec_write_header(ctx, f, t->rows, t->dim));
   row_sink sink = {.w = w, .t = t, .file = f};
   return embed__written_rows(ctx, w, t, write_rows, &sink);
 }

@@ -10,7 +10,7 @@
 #include "core/least.h"
 #include "io/floats.h"
 #include "io/file.h"
-#include "io/text.h"
+#include "io/word2vec_header.h"
 #include "io/writer.h"
 #include "thread/run.h"
 
@@ -73,7 +73,6 @@ static embed_status write_rows(embed_context *ctx, void *arg, int64_t first, int
 }
 
 static embed_status write_word2vec_text(embed_context *ctx, embed_writer *w, embed__safe_file *f) {
-  char header[64];
   const embed__written_table *t = embed__written(w, 0);
   text_sink s = {.w = w, .t = t, .file = f, .grain = embed__max(1, TASK_NUMBERS / t->dim)};
   EMBED__TRY(embed__written_tokens(ctx, w, t->rows));
@@ -82,12 +81,7 @@ static embed_status write_word2vec_text(embed_context *ctx, embed_writer *w, emb
   atomic_store(&s.infinite, INT64_MAX);
   EMBED__TRY(embed__scratch_matrix(ctx, s.most, s.stride, 1, &s.text));
   EMBED__TRY(embed__scratch_get(ctx, s.most, sizeof *s.lengths, &s.lengths));
-  embed__text text = embed__text_in(header, sizeof header);
-  embed__text_number(&text, t->rows);
-  embed__text_add(&text, " ");
-  embed__text_number(&text, t->dim);
-  embed__text_add(&text, "\n");
-  EMBED__TRY(embed__safe_write(ctx, f, header, (int64_t)strlen(header)));
+  EMBED__TRY(embed__word2vec_write_header(ctx, f, t->rows, t->dim));
   return embed__written_rows(ctx, w, t, write_rows, &s);
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/checked.h"
 #include "core/memory.h"
+#include "core/sort.h"
 #include "io/crc32c.h"
 
 /* Sizes of the records without their variable parts; places of fields in them. */
@@ -206,26 +207,7 @@ static embed_status check_names(const embed__zip *z) {
   return EMBED_OK;
 }
 
-static void sift(const embed__zip_member **heap, int64_t root, int64_t count) {
-  for (int64_t child; (child = 2 * root + 1) < count; root = child) {
-    if (child + 1 < count && heap[child]->at < heap[child + 1]->at) ++child;
-    if (heap[root]->at >= heap[child]->at) return;
-    const embed__zip_member *lower = heap[root];
-    heap[root] = heap[child];
-    heap[child] = lower;
-  }
-}
-
-/* Heapsort: the order is the file's, and a file may have been made to be slow. */
-static void sort(const embed__zip_member **items, int64_t count) {
-  for (int64_t root = count / 2; root-- > 0;) sift(items, root, count);
-  for (int64_t last = count - 1; last > 0; --last) {
-    const embed__zip_member *largest = items[0];
-    items[0] = items[last];
-    items[last] = largest;
-    sift(items, 0, last);
-  }
-}
+static bool pointed_before(const void *a, const void *b) { return (*(const embed__zip_member *const *)a)->at < (*(const embed__zip_member *const *)b)->at; }
 
 /* order: NULL = as they stand. */
 static embed_status check_chain(const embed__zip *z, const embed__zip_member *const *order) {
@@ -246,7 +228,7 @@ static embed_status check_places(const embed__zip *z) {
   const embed__zip_member **order = embed__allocate(&z->ctx->memory, bytes, EMBED__ALIGNMENT);
   if (!order) return embed__out_of_memory(z->ctx, (int64_t)bytes);
   for (int64_t i = 0; i < z->count; ++i) order[i] = &z->members[i];
-  sort(order, z->count);
+  embed__sort(order, z->count, sizeof *order, pointed_before);
   const embed_status status = check_chain(z, order);
   embed__free(&z->ctx->memory, order, bytes, EMBED__ALIGNMENT);
   return status;

@@ -16,7 +16,7 @@ static embed_status begin_job(embed_context *ctx, const embed_head *h, const voi
   if (embed__is_smooth(l) || l->z_loss > 0 || l->weight)
     return embed__fail(ctx, EMBED_E_OPTION, -1, "log-probabilities take neither label_smoothing nor z_loss nor class_weight");
   if (seqs < 0) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "seqs is %" PRId64, seqs);
-  EMBED__TRY(embed__check_offsets(ctx, offsets, seqs, n));
+  EMBED__TRY(embed__check_offsets(ctx, offsets, seqs, n, "rows", "sequences"));
   *b = (embed__loss_job){.head = h, .loss = l, .x = s->x, .x_dtype = hidden_dtype, .n = n, .ldx = s->ldx, .targets = targets};
   return embed__loss_targets(ctx, l, targets, n, &b->counted, &weights);
 }

@@ -166,7 +166,7 @@ static embed_status take_memory(embed_context *ctx, bag_job *job, bool adds) {
 
 static embed_status run(embed_context *ctx, bag_job *job, embed_grad *g) {
   int64_t replaced;
-  EMBED__TRY(embed__check_offsets(ctx, job->offsets, job->bags, job->ids.n));
+  EMBED__TRY(embed__check_offsets(ctx, job->offsets, job->bags, job->ids.n, "ids", "bags"));
   EMBED__TRY(embed__check_ids(ctx, &job->ids, &job->policy, &replaced));
   if (job->ids.n == 0) return EMBED_OK;
   if (is_extreme(job)) EMBED__TRY(check_lengths(ctx, job));

@@ -52,18 +52,23 @@ static embed_status refuse_offset(embed_context *ctx, int64_t at, const char *wh
   return embed__fail(ctx, EMBED_E_ARGUMENT, at, "offset %" PRId64 " at position %" PRId64 " %s %" PRId64, offset, at, what, other);
 }
 
-embed_status embed__check_offsets(embed_context *ctx, const int64_t *offsets, int64_t bags, int64_t n) {
+/* Beside how many members there are. */
+static embed_status refuse_end(embed_context *ctx, int64_t at, const char *what, const char *members, int64_t offset, int64_t n) {
+  return embed__fail(ctx, EMBED_E_ARGUMENT, at, "offset %" PRId64 " at position %" PRId64 " is %s the number of %s, %" PRId64, offset, at, what, members, n);
+}
+
+embed_status embed__check_offsets(embed_context *ctx, const int64_t *offsets, int64_t bags, int64_t n, const char *members, const char *groups) {
   int64_t before = 0;
-  if (bags == 0) return n == 0 ? EMBED_OK : embed__fail(ctx, EMBED_E_ARGUMENT, -1, "%" PRId64 " ids are given for 0 bags", n);
+  if (bags == 0) return n == 0 ? EMBED_OK : embed__fail(ctx, EMBED_E_ARGUMENT, -1, "%" PRId64 " %s are given for 0 %s", n, members, groups);
   EMBED__NOT_NULL(ctx, offsets);
   if (offsets[0] != 0) return refuse_offset(ctx, 0, "is not", offsets[0], 0);
   for (int64_t b = 0; b <= bags; ++b) {
     int64_t offset = offsets[b];
     if (offset < before) return refuse_offset(ctx, b, "is below the one before it,", offset, before);
-    if (offset > n) return refuse_offset(ctx, b, "is past the number of ids,", offset, n);
+    if (offset > n) return refuse_end(ctx, b, "past", members, offset, n);
     before = offset;
   }
-  return before == n ? EMBED_OK : refuse_offset(ctx, bags, "is the last and not the number of ids,", before, n);
+  return before == n ? EMBED_OK : refuse_end(ctx, bags, "the last and not", members, before, n);
 }
 
 static embed_status refuse_scale(embed_context *ctx, const char *what) { return embed__fail(ctx, EMBED_E_OPTION, -1, "embed_lookup_options: %s", what); }

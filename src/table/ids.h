@@ -43,8 +43,9 @@ embed_status embed__check_policy(embed_context *ctx, int64_t vocab, bool padding
                                  embed__id_policy *out);
 /* Proves the whole list: E_ID names the first id that the policy cannot place. *replaced = how many it replaces. */
 embed_status embed__check_ids(embed_context *ctx, const embed__ids *ids, const embed__id_policy *p, int64_t *replaced);
-/* Offsets [bags + 1] of bags: ascending, the first 0, the last n. E_ARGUMENT names the first wrong one's index. */
-embed_status embed__check_offsets(embed_context *ctx, const int64_t *offsets, int64_t bags, int64_t n);
+/* Offsets [bags + 1] of bags: ascending, the first 0, the last n. E_ARGUMENT names the first wrong one's index; its text calls what is
+ * grouped and the groups by these names ("ids", "bags"). */
+embed_status embed__check_offsets(embed_context *ctx, const int64_t *offsets, int64_t bags, int64_t n, const char *members, const char *groups);
 /* What rows are multiplied by: 0 = 1, rounded to scale_round, as a 16-bit model holds its scale in its own type (sqrt(3072)
  * is 55.5 in bf16). E_OPTION: not finite, past scale_round's range, no float dtype, or a max_norm that is none. */
 embed_status embed__check_scale(embed_context *ctx, const embed_lookup_options *o, float *scale);

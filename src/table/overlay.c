@@ -9,6 +9,7 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/sort.h"
 #include "table/table.h"
 
 /* The first place in the list whose id is not below `row`. */
@@ -44,28 +45,9 @@ int64_t embed__rows_together(const embed_table *t, int64_t first, int64_t most, 
   return embed__rows_together(o->rows, o->list[at].row, count, rows, stride);
 }
 
-static bool is_before(embed__overlaid a, embed__overlaid b) { return a.id < b.id || (a.id == b.id && a.row < b.row); }
-
-static void sink_down(embed__overlaid *list, int64_t at, int64_t n) {
-  const embed__overlaid moved = list[at];
-  for (int64_t child = 2 * at + 1; child < n; child = 2 * at + 1) {
-    if (child + 1 < n && is_before(list[child], list[child + 1])) ++child;
-    if (!is_before(moved, list[child])) break;
-    list[at] = list[child];
-    at = child;
-  }
-  list[at] = moved;
-}
-
-/* A heap: the C library's qsort may allocate. */
-static void sort(embed__overlaid *list, int64_t n) {
-  for (int64_t i = n / 2 - 1; i >= 0; --i) sink_down(list, i, n);
-  for (int64_t end = n - 1; end > 0; --end) {
-    const embed__overlaid largest = list[0];
-    list[0] = list[end];
-    list[end] = largest;
-    sink_down(list, 0, end);
-  }
+static bool is_before(const void *a, const void *b) {
+  const embed__overlaid *x = a, *y = b;
+  return x->id < y->id || (x->id == y->id && x->row < y->row);
 }
 
 /* The list is sorted and its rows are positions of ids; *added = how many stand behind the base. */
@@ -112,7 +94,7 @@ static embed_status make(embed_context *ctx, embed__overlay *o, const int64_t *i
   const embed_table *base = o->base;
   int64_t added = 0;
   for (int64_t i = 0; i < o->n; ++i) o->list[i] = (embed__overlaid){ids[i], i};
-  sort(o->list, o->n);
+  embed__sort(o->list, o->n, sizeof *o->list, is_before);
   EMBED__TRY(check_list(ctx, o->list, o->n, base->rows, &added));
   int64_t rows = base->rows + added; /* below base->rows + n, which memory holds twice over */
   if (vocab < 0 || vocab > rows) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "vocab is %" PRId64 " of %" PRId64 " rows", vocab, rows);

@@ -34,7 +34,8 @@ static double divergence_of(const pair *p, double *zt, double *zs) {
 static bool is_ignored(const pair *p, int64_t i) { return p->student.targets[i] == (p->o.flags & EMBED_DISTILL_IGNORE_INDEX ? p->o.ignore_index : -100); }
 
 /* losses, where wanted; returns sum of upstream * loss at these numbers. */
-static double total(const pair *p, const double *w, const double *b, const double *x, double *losses) {
+static double total(const void *what, const double *w, const double *b, const double *x, double *losses) {
+  const pair *p = what;
   const problem *t = &p->teacher, *s = &p->student;
   double *zt = zeroed(s->vocab, 8), *zs = zeroed(s->vocab, 8), *slope = zeroed(s->vocab, 8), sum = 0, counted = 0;
   double *tw = doubles_of(t->w, t->vocab * t->dim), *tb = doubles_of(t->bias, t->vocab), *tx = doubles_of(t->x, t->n * t->dim);
@@ -49,24 +50,6 @@ static double total(const pair *p, const double *w, const double *b, const doubl
   }
   free(zt), free(zs), free(slope), free(tw), free(tb), free(tx);
   return sum;
-}
-
-static double *differences(const pair *p, int which, double *losses) {
-  const double step = 1e-5;
-  const problem *s = &p->student;
-  int64_t sizes[3] = {s->vocab * s->dim, s->vocab, s->n * s->dim};
-  double *at[3] = {doubles_of(s->w, sizes[0]), doubles_of(s->bias, sizes[1]), doubles_of(s->x, sizes[2])}, *out = zeroed(sizes[which], 8);
-  total(p, at[0], at[1], at[2], losses);
-  for (int64_t i = 0; i < sizes[which]; ++i) {
-    double kept = at[which][i];
-    at[which][i] = kept + step;
-    double above = total(p, at[0], at[1], at[2], NULL);
-    at[which][i] = kept - step;
-    out[i] = (above - total(p, at[0], at[1], at[2], NULL)) / (2 * step);
-    at[which][i] = kept;
-  }
-  for (int i = 0; i < 3; ++i) free(at[i]);
-  return out;
 }
 
 typedef struct heads {
@@ -132,7 +115,8 @@ static void check_pair(embed_context *ctx, int one, int other) {
   const problem *s = &p.student;
   heads h = heads_of(ctx, &p);
   training t = distilled(ctx, &p, &h);
-  double *losses = zeroed(s->n, 8), *dw = differences(&p, 0, losses), *db = differences(&p, 1, NULL), *dx = differences(&p, 2, NULL);
+  double *losses = zeroed(s->n, 8), *dw = differences(total, &p, &p.student, 0, losses), *db = differences(total, &p, &p.student, 1, NULL),
+         *dx = differences(total, &p, &p.student, 2, NULL);
   float loss[8];
   int64_t counted = 0;
   print_message("options %d and %d\n", one, other);

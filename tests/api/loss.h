@@ -111,6 +111,27 @@ static inline double *doubles_of(const float *from, int64_t count) {
   return out;
 }
 
+/* A loss in double as a function of the weights [vocab, dim], the bias [vocab] and the hidden rows [n, dim]; values may be NULL. */
+typedef double loss_of(const void *what, const double *w, const double *bias, const double *x, double *values);
+
+/* Its central differences by the weights (which 0), the bias (1) or the hidden rows (2) of s; values: as the loss gives them at s. */
+static inline double *differences(loss_of *loss, const void *what, const problem *s, int which, double *values) {
+  const double step = 1e-5;
+  const int64_t sizes[3] = {s->vocab * s->dim, s->vocab, s->n * s->dim};
+  double *at[3] = {doubles_of(s->w, sizes[0]), doubles_of(s->bias, sizes[1]), doubles_of(s->x, sizes[2])}, *out = zeroed(sizes[which], sizeof *out);
+  loss(what, at[0], at[1], at[2], values);
+  for (int64_t i = 0; i < sizes[which]; ++i) {
+    const double kept = at[which][i];
+    at[which][i] = kept + step;
+    const double above = loss(what, at[0], at[1], at[2], NULL);
+    at[which][i] = kept - step;
+    out[i] = (above - loss(what, at[0], at[1], at[2], NULL)) / (2 * step);
+    at[which][i] = kept;
+  }
+  for (int i = 0; i < 3; ++i) free(at[i]);
+  return out;
+}
+
 static inline answer answer_in_double(const problem *p) {
   answer a = {zeroed(p->n, 8), zeroed(p->n, 8), zeroed(p->n * p->dim, 8), zeroed(p->vocab * p->dim, 8), zeroed(p->vocab, 8), 0};
   double *w = doubles_of(p->w, p->vocab * p->dim), *x = doubles_of(p->x, p->n * p->dim), *b = doubles_of(p->bias, p->vocab);

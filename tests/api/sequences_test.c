@@ -17,7 +17,8 @@ static problem sequences(void) {
 }
 
 /* sum of d_out[s] * out[s] at these numbers. */
-static double total(const problem *p, const double *w, const double *b, const double *x, double *out) {
+static double total(const void *what, const double *w, const double *b, const double *x, double *out) {
+  const problem *p = what;
   double z[VOCAB], slope[VOCAB], sum = 0;
   for (int s = 0; s < SEQS; ++s) {
     double logprob = 0;
@@ -30,23 +31,6 @@ static double total(const problem *p, const double *w, const double *b, const do
     sum += (double)d_out[s] * logprob;
   }
   return sum;
-}
-
-static double *differences(const problem *p, int which, double *values) {
-  const double step = 1e-5;
-  int64_t sizes[3] = {VOCAB * DIM, VOCAB, N * DIM};
-  double *at[3] = {doubles_of(p->w, sizes[0]), doubles_of(p->bias, sizes[1]), doubles_of(p->x, sizes[2])}, *out = zeroed(sizes[which], 8);
-  total(p, at[0], at[1], at[2], values);
-  for (int64_t i = 0; i < sizes[which]; ++i) {
-    double kept = at[which][i];
-    at[which][i] = kept + step;
-    double above = total(p, at[0], at[1], at[2], NULL);
-    at[which][i] = kept - step;
-    out[i] = (above - total(p, at[0], at[1], at[2], NULL)) / (2 * step);
-    at[which][i] = kept;
-  }
-  for (int i = 0; i < 3; ++i) free(at[i]);
-  return out;
 }
 
 static embed_status forward(embed_context *ctx, const problem *p, const embed_head *h, float *out, int64_t *counts) {
@@ -68,7 +52,7 @@ static void sums_and_gradients_are_those_of_the_definition(void **state) {
     int64_t counts[SEQS];
     double want[SEQS];
     if (other) p.o.flags = EMBED_LOSS_IGNORE_INDEX, p.o.ignore_index = 2, p.targets[6] = 2, p.targets[13] = 2, p.targets[0] = 2;
-    double *dw = differences(&p, 0, want), *db = differences(&p, 1, NULL), *of_x = differences(&p, 2, NULL);
+    double *dw = differences(total, &p, &p, 0, want), *db = differences(total, &p, &p, 1, NULL), *of_x = differences(total, &p, &p, 2, NULL);
     OK(forward(ctx, &p, h, out, counts));
     CLOSE(out, want, SEQS, 1e-6);
     for (int s = 0; s < SEQS; ++s) {
@@ -136,6 +120,11 @@ static void wrong_arguments_write_nothing(void **state) {
   }
   assert_int_equal(embed_sequence_logprobs(ctx, h, p.x, EMBED_F32, N, 0, p.targets, offsets, -1, out, NULL, NULL), EMBED_E_ARGUMENT);
   assert_int_equal(embed_sequence_logprobs(ctx, h, p.x, EMBED_F32, N, 0, p.targets, offsets, 0, out, NULL, NULL), EMBED_E_ARGUMENT);
+  assert_string_equal(embed_error_text(ctx), "15 rows are given for 0 sequences");
+  const int64_t longer[SEQS + 1] = {0, 4, 4, 9, 16};
+  assert_int_equal(embed_sequence_logprobs(ctx, h, p.x, EMBED_F32, N, 0, p.targets, longer, SEQS, out, NULL, NULL), EMBED_E_ARGUMENT);
+  assert_int_equal(embed_error_at(ctx), SEQS);
+  assert_string_equal(embed_error_text(ctx), "offset 16 at position 4 is past the number of rows, 15");
   for (int k = 0; k < 3; ++k) {
     p.o = (embed_loss_options){.size = sizeof p.o, .label_smoothing = k == 0 ? 0.1 : 0, .z_loss = k == 1 ? 1e-4 : 0, .class_weight = k == 2 ? ones : NULL};
     assert_int_equal(forward(ctx, &p, h, out, NULL), EMBED_E_OPTION);

@@ -194,7 +194,7 @@ static void every_failed_allocation_gives_all_back(void **state) {
   (void)state;
   for (int kind = 0; kind < FT_KINDS; ++kind) {
     make_fasttext(kind);
-    vf_survives_failures(write_file("ft", vf, vf_count), NULL);
+    survives_failures(write_file("ft", vf, vf_count), NULL);
   }
 }
 

@@ -147,6 +147,30 @@ static inline embed_context *counting_context(counting *c) {
   return ctx;
 }
 
+/* Opens the file and makes its tables with one allocation more each time; whatever fails gives everything back. */
+static inline void survives_failures(const char *path, const embed_file_options *o) {
+  counting c = {.calls = 0};
+  embed_context *ctx = counting_context(&c);
+  const int64_t blocks = c.blocks;
+  embed_status status = EMBED_E_MEMORY;
+  for (int64_t fail_at = 1; status != EMBED_OK; ++fail_at) {
+    embed_file *f = NULL;
+    embed_table *t = NULL;
+    assert_true(fail_at < 1000);
+    c.calls = 0, c.fail_at = fail_at;
+    status = embed_file_open(ctx, path, o, &f);
+    if (status == EMBED_OK) status = embed_file_table(ctx, f, -1, &t);
+    if (status != EMBED_OK) assert_int_equal(status, EMBED_E_MEMORY);
+    embed_table_release(t);
+    embed_file_release(f);
+    c.fail_at = 0;
+    embed_context_trim(ctx);
+    assert_int_equal(c.blocks, blocks);
+  }
+  embed_context_release(ctx);
+  assert_int_equal(c.blocks, 0);
+}
+
 /* Whether a file is part of this process's memory; -1 where that cannot be asked. */
 static inline int is_mapped(const char *path) {
   char line[8192];

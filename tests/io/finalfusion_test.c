@@ -128,7 +128,7 @@ static void every_failed_allocation_gives_all_back(void **state) {
   (void)state;
   for (int kind = 0; kind < FF_KINDS; ++kind) {
     make_finalfusion(kind);
-    vf_survives_failures(write_file("ff", vf, vf_count), NULL);
+    survives_failures(write_file("ff", vf, vf_count), NULL);
   }
 }
 

@@ -140,7 +140,7 @@ static void every_failed_allocation_gives_all_back(void **state) {
   (void)write_file("d/tok3.bin", vf, vf_count);
   for (int kind = 0; kind < 6; ++kind) {
     make_llama2c(kind / 2, kind % 2);
-    vf_survives_failures(written(), NULL);
+    survives_failures(written(), NULL);
   }
   forget_tokens();
 }

@@ -96,7 +96,7 @@ static void every_failed_allocation_gives_all_back(void **state) {
   (void)state;
   for (int kind = 0; kind < M2V_KINDS; ++kind) {
     make_model2vec(kind);
-    vf_survives_failures(write_file("m2v.safetensors", vf, vf_count), NULL);
+    survives_failures(write_file("m2v.safetensors", vf, vf_count), NULL);
   }
 }
 

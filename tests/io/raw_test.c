@@ -141,8 +141,8 @@ static void glove_binary_of_another_shape_is_refused(void **state) {
 static void every_failed_allocation_gives_all_back(void **state) {
   (void)state;
   embed_file_options raw = options("raw", 4, 0), glove = options("glove-binary", 3, 0);
-  vf_survives_failures(make_glove_folder("the 1\nof 2\n"), &glove);
-  vf_survives_failures(path_of("g/vectors.bin"), &raw);
+  survives_failures(make_glove_folder("the 1\nof 2\n"), &glove);
+  survives_failures(path_of("g/vectors.bin"), &raw);
 }
 
 static void a_real_matrix_opens_by_its_shape(void **state) {

@@ -526,25 +526,7 @@ static void every_failed_allocation_is_an_error_and_nothing_else(void **state) {
   (void)state;
   pk_state_dict();
   const char *path = write_archive("memory");
-  for (int64_t k = 1;; ++k) {
-    counting c = {0};
-    embed_context *counted = counting_context(&c);
-    embed_file *f = NULL;
-    const int64_t before = c.blocks;
-    c.fail_at = c.calls + k;
-    const embed_status status = embed_file_open(counted, path, NULL, &f);
-    const bool failed = c.calls >= c.fail_at;
-    c.fail_at = 0;
-    if (!failed) assert_int_equal(status, EMBED_OK);
-    if (failed && status != EMBED_E_MEMORY) fail_msg("allocation %d: %s %s", (int)k, embed_status_name(status), embed_error_text(counted));
-    embed_file_release(f);
-    embed_context_trim(counted);
-    assert_int_equal(c.blocks, before);
-    embed_context_release(counted);
-    assert_int_equal(c.blocks, 0);
-    if (!failed) break;
-    assert_true(k < 200);
-  }
+  survives_failures(path, NULL);
   unlink(path_of("memory"));
 }
 

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/options.h"
+#include "core/sort.h"
 
 static embed_context ctx;
 
@@ -254,6 +255,44 @@ static void the_version_is_the_headers(void **state) {
   assert_int_equal(embed_version(), EMBED_VERSION_MAJOR << 16 | EMBED_VERSION_MINOR << 8 | EMBED_VERSION_PATCH);
 }
 
+typedef struct numbered {
+  int64_t key, place;
+} numbered;
+
+static bool numbered_before(const void *a, const void *b) {
+  const numbered *x = a, *y = b;
+  return x->key < y->key || (x->key == y->key && x->place < y->place);
+}
+
+static bool pointed_before(const void *a, const void *b) { return numbered_before(*(const numbered *const *)a, *(const numbered *const *)b); }
+
+/* Ascending, descending, all equal, and at random with many equal ones: structs and pointers to them. */
+static void sorting_gives_the_order_and_loses_nothing(void **state) {
+  (void)state;
+  enum { MOST = 300 };
+  uint64_t random = 1;
+  for (int kind = 0; kind < 4; ++kind) {
+    for (int n = 0; n <= MOST; n += n < 20 ? 1 : 70) {
+      numbered items[MOST + 1];
+      const numbered *pointers[MOST + 1];
+      bool seen[MOST + 1] = {false};
+      for (int i = 0; i < n; ++i) {
+        items[i] = (numbered){kind == 0 ? i : kind == 1 ? n - i : kind == 2 ? 5 : (int64_t)(test_random(&random) % 40), i};
+        pointers[i] = &items[i];
+      }
+      embed__sort(pointers, n, sizeof *pointers, pointed_before);
+      for (int i = 1; i < n; ++i) assert_true(numbered_before(pointers[i - 1], pointers[i]));
+      embed__sort(items, n, sizeof *items, numbered_before);
+      for (int i = 1; i < n; ++i) assert_true(numbered_before(&items[i - 1], &items[i]));
+      for (int i = 0; i < n; ++i) {
+        assert_in_range(items[i].place, 0, n - 1);
+        assert_false(seen[items[i].place]);
+        seen[items[i].place] = true;
+      }
+    }
+  }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(products_and_sums_that_do_not_fit_are_refused),
     cmocka_unit_test_setup_teardown(shorter_options_are_filled_with_zeros, setup, teardown),
@@ -268,5 +307,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_dtype_registry_agrees_with_itself),
     cmocka_unit_test(rows_have_the_bytes_of_their_layout),
     cmocka_unit_test(the_version_is_the_headers),
+    cmocka_unit_test(sorting_gives_the_order_and_loses_nothing),
 };
 TEST_MAIN(tests)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Keys with an id in the upper half, sorted by it; equal ids keep their order. */
-#ifndef EMBED__SORT_H
-#define EMBED__SORT_H
+#ifndef EMBED__SORT_IDS_H
+#define EMBED__SORT_IDS_H
 
 #include <stdint.h>
 
