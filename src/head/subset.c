@@ -96,8 +96,8 @@ static embed_status take_map(embed_context *ctx, embed__id_map *map, const embed
   map->ids = embed__allocate(memory, ids_bytes(map), EMBED__ALIGNMENT);
   map->sorted = embed__allocate(memory, sorted_bytes(map), EMBED__ALIGNMENT);
   if (!map->ids || !map->sorted) return embed__out_of_memory(ctx, (int64_t)(ids_bytes(map) + sorted_bytes(map)));
-  memcpy(map->ids, ids, ids_bytes(map));
-  memcpy(map->sorted, keys, sorted_bytes(map));
+  if (n > 0) memcpy(map->ids, ids, ids_bytes(map)); /* ids may be NULL */
+  if (n > 0) memcpy(map->sorted, keys, sorted_bytes(map));
   for (int64_t i = 1; i < n; ++i) map->ascending &= ids[i] > ids[i - 1];
   return EMBED_OK;
 }
