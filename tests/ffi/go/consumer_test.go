@@ -5,6 +5,7 @@ package libembed
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -473,4 +474,90 @@ func first(errs ...error) error {
 		}
 	}
 	return nil
+}
+
+func TestATiedTableLearns(t *testing.T) {
+	ctx := context("")
+	defer ctx.Close()
+	table := randomTable(ctx)
+	defer table.Close()
+	head := must(NewHead(ctx, table, nil, nil))
+	defer head.Close()
+	grad := must(NewDenseGrad(ctx, rows, dim))
+	defer grad.Close()
+	optimizer := must(NewOptimizer(ctx, table, OptimizerOptions{Kind: AdamW, LR: 0.05}))
+	defer optimizer.Close()
+	ids, ids32, targets := make([]int64, 32), make([]int32, 32), make([]int32, 32)
+	for i := range ids {
+		ids[i], ids32[i], targets[i] = int64(i*37%rows), int32(i*37%rows), int32((i*37+5)%rows)
+	}
+	targets[31] = -100 // ignored
+	hidden := make([]float32, 32*dim)
+	var losses []float64
+	for step := 0; step < 20; step++ {
+		grad.Clear()
+		if err := table.Lookup(ctx, ids32, hidden, nil); err != nil {
+			t.Fatal(err)
+		}
+		found := must(head.CrossEntropyTrain(ctx, hidden, targets, grad, &LossOptions{LabelSmoothing: 0.01}))
+		sum := 0.0
+		for _, loss := range found.Loss {
+			sum += float64(loss)
+		}
+		if losses = append(losses, sum/31); found.Count != 31 || found.Loss[31] != 0 {
+			t.Fatal(found.Count, found.Loss[31])
+		}
+		if err := first(grad.AddLookup(ctx, rows, ids, found.DHidden, nil), optimizer.Step(ctx, table, grad, &StepOptions{CheckFinite: true})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !(losses[19] < losses[0]/2) || optimizer.Steps() != 20 {
+		t.Fatal(losses, optimizer.Steps())
+	}
+}
+
+func TestTrainingErrorsNameTheirPosition(t *testing.T) {
+	ctx := context("")
+	defer ctx.Close()
+	table := randomTable(ctx)
+	defer table.Close()
+	head := must(NewHead(ctx, table, nil, nil))
+	defer head.Close()
+	if _, err := head.CrossEntropyTrain(ctx, make([]float32, 3*dim), []int32{0, rows, 1}, nil, nil); refused(t, ErrID, err).At != 1 {
+		t.Fatal(err)
+	}
+	_, err := head.CrossEntropyTrain(ctx, make([]float32, 3*dim), []int32{0, 1}, nil, nil)
+	refused(t, ErrArgument, err)
+	_, err = head.CrossEntropyTrain(ctx, make([]float32, dim), []int32{0}, nil, &LossOptions{ClassWeight: make([]float32, 3)})
+	refused(t, ErrArgument, err)
+	grad := must(NewGrad(ctx, dim))
+	defer grad.Close()
+	if refused(t, ErrID, grad.AddLookup(ctx, rows, []int64{3, -1}, make([]float32, 2*dim), nil)).At != 1 {
+		t.Fatal("the position is wanted")
+	}
+	dOut := make([]float32, 3*dim)
+	for i := range dOut {
+		dOut[i] = float32(i / dim)
+	}
+	if err := grad.AddLookup(ctx, rows, []int64{9, 4, 9}, dOut, nil); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(grad.IDs(), []int64{4, 9}) || grad.Values()[0] != 1 || grad.Values()[dim] != 2 {
+		t.Fatal(grad.IDs(), grad.Values())
+	}
+	optimizer := must(NewOptimizer(ctx, table, OptimizerOptions{Kind: AdamWDeferred, LR: 0.1}))
+	defer optimizer.Close()
+	dOut[0] = float32(math.NaN())
+	if err := grad.AddLookup(ctx, rows, []int64{4}, dOut[:dim], nil); err != nil {
+		t.Fatal(err)
+	}
+	if refused(t, ErrNonfinite, optimizer.Step(ctx, table, grad, &StepOptions{CheckFinite: true})).At != 4 || optimizer.Steps() != 0 {
+		t.Fatal("the row is wanted, and no step")
+	}
+	if err := first(optimizer.Touch(ctx, table, []int64{}), optimizer.Touch(ctx, table, nil)); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, ErrID, optimizer.Touch(ctx, table, []int64{rows}))
+	_, err = NewOptimizer(ctx, table, OptimizerOptions{Kind: OptimizerKind(99), LR: 0.1})
+	refused(t, ErrOption, err)
 }

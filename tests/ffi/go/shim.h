@@ -45,4 +45,12 @@ static inline embed_status go_sample_f32(embed_context *ctx, const embed_head *h
                                          const embed_sample_params *params, int64_t params_count, int32_t *ids, float *logprobs) {
   return embed_sample(ctx, h, hidden, EMBED_F32, n, 0, (const embed_rules *const *)rules, params, params_count, ids, logprobs, NULL);
 }
+static inline embed_status go_cross_entropy_train_f32(embed_context *ctx, const embed_head *h, const float *hidden, int64_t n, const int32_t *targets,
+                                                      float *loss, int64_t *count, float *d_hidden, embed_grad *g, const embed_loss_options *opts) {
+  return embed_cross_entropy_train(ctx, h, hidden, EMBED_F32, n, 0, targets, NULL, loss, count, d_hidden, EMBED_F32, 0, g, opts);
+}
+static inline embed_status go_lookup_backward_f32(embed_context *ctx, embed_grad *g, int64_t vocab, const int64_t *ids, int64_t n, const float *d_out,
+                                                  const embed_lookup_options *opts) {
+  return embed_lookup_backward(ctx, g, vocab, ids, n, d_out, EMBED_F32, 0, opts);
+}
 #endif

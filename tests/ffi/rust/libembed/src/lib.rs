@@ -58,6 +58,7 @@ mod head;
 mod lookup;
 mod sweep;
 mod table;
+mod train;
 mod writer;
 
 pub use context::{Context, ContextOptions, Pool};
@@ -68,13 +69,15 @@ pub use head::{Head, Source, Stored, TopK};
 pub use lookup::{norm_rows, positions, BFloat16, Element, Float16};
 pub use sweep::{Answers, Request, Rules};
 pub use table::{Dtype, Table, TableMut};
+pub use train::{Grad, Optimizer, TrainStep, Trained};
 pub use writer::Writer;
 
 /// Options, all default by `Default::default()`; their fields are described in C's headers. `size` is set by the calls.
 pub use libembed_sys::{
     embed_bag_options as BagOptions, embed_head_options as HeadOptions, embed_init_options as InitOptions,
-    embed_lookup_options as LookupOptions, embed_nearest_options as NearestOptions, embed_norm_options as NormOptions,
-    embed_position_options as PositionOptions, embed_rows_options as RowsOptions, embed_sample_params as SampleParams,
+    embed_lookup_options as LookupOptions, embed_loss_options as LossOptions, embed_nearest_options as NearestOptions,
+    embed_norm_options as NormOptions, embed_optimizer_options as OptimizerOptions, embed_position_options as PositionOptions,
+    embed_rows_options as RowsOptions, embed_sample_params as SampleParams, embed_step_options as StepOptions,
     embed_sweep_options as SweepOptions, embed_table_options as TableOptions,
 };
 /// The constants that options take.
@@ -86,10 +89,11 @@ pub mod constants {
         EMBED_HEAD_PREPARE, EMBED_HEAD_RAW,
         EMBED_HEAD_REQUIRE_TIED, EMBED_HEAD_REQUIRE_UNTIED, EMBED_HEAD_SKETCH, EMBED_INIT_CONSTANT, EMBED_INIT_NORMAL, EMBED_INIT_PADDING,
         EMBED_INIT_TRUNCATED_NORMAL, EMBED_INIT_UNIFORM, EMBED_INIT_XAVIER_NORMAL, EMBED_INIT_XAVIER_UNIFORM, EMBED_INIT_ZERO,
-        EMBED_LOOKUP_ADD, EMBED_LOOKUP_PADDING, EMBED_METRIC_COSINE, EMBED_METRIC_DOT, EMBED_METRIC_L2, EMBED_NAN_ERROR,
+        EMBED_LOOKUP_ADD, EMBED_LOOKUP_PADDING, EMBED_LOSS_IGNORE_INDEX, EMBED_LOSS_SMOOTH_OTHERS, EMBED_METRIC_COSINE, EMBED_METRIC_DOT, EMBED_METRIC_L2, EMBED_NAN_ERROR,
         EMBED_NAN_IGNORE, EMBED_NAN_MAX, EMBED_NORM_LAYER, EMBED_NORM_PLUS_ONE, EMBED_OOV_CLAMP, EMBED_OOV_ERROR,
-        EMBED_OOV_HASH, EMBED_OOV_UNK, EMBED_OOV_ZERO, EMBED_ORDER_HF, EMBED_ORDER_LLAMACPP, EMBED_POSITION_HALVES, EMBED_ROLE_HEAD, EMBED_ROLE_TOKEN,
-        EMBED_ROWS_STOCHASTIC, EMBED_SWEEP_PROCESSED, EMBED_TABLE_HUGE_PAGES, EMBED_TABLE_READ_ONLY,
+        EMBED_OOV_HASH, EMBED_OOV_UNK, EMBED_OOV_ZERO, EMBED_OPTIM_ADAGRAD, EMBED_OPTIM_ADAGRAD_ROW, EMBED_OPTIM_ADAMW,
+        EMBED_OPTIM_ADAMW_DEFERRED, EMBED_OPTIM_ADAM_SPARSE, EMBED_OPTIM_SGD, EMBED_ORDER_HF, EMBED_ORDER_LLAMACPP, EMBED_POSITION_HALVES, EMBED_REDUCE_MEAN, EMBED_REDUCE_ROWS, EMBED_REDUCE_SUM,
+        EMBED_ROLE_HEAD, EMBED_ROLE_TOKEN, EMBED_ROWS_STOCHASTIC, EMBED_STEP_CHECK_FINITE, EMBED_STEP_LR, EMBED_SWEEP_PROCESSED, EMBED_TABLE_HUGE_PAGES, EMBED_TABLE_READ_ONLY,
     };
 }
 

@@ -291,3 +291,63 @@ fn a_context_moves_between_threads() {
     .unwrap();
     assert!(table.lookup(&mut ctx, &[1]).is_ok());
 }
+
+#[test]
+fn a_tied_table_learns() {
+    let mut ctx = context(None);
+    let table = random_table(&mut ctx);
+    let mut head = Head::new(&mut ctx, table, None, &HeadOptions::default()).unwrap();
+    let mut grad = Grad::dense(&mut ctx, ROWS as i64, DIM as i64).unwrap();
+    let adamw = OptimizerOptions { kind: EMBED_OPTIM_ADAMW, lr: 0.05, ..Default::default() };
+    let mut optimizer = Optimizer::new(&mut ctx, head.table(), &adamw).unwrap();
+    let ids: Vec<i32> = (0..32).map(|i| i * 37 % ROWS as i32).collect();
+    let wide: Vec<i64> = ids.iter().map(|&i| i64::from(i)).collect();
+    let mut targets: Vec<i32> = ids.iter().map(|i| (i + 5) % ROWS as i32).collect();
+    targets[31] = -100; // ignored
+    let mut losses = Vec::new();
+    for _ in 0..20 {
+        grad.clear();
+        let hidden = head.table().lookup(&mut ctx, &ids).unwrap();
+        let found = head.cross_entropy_train(&mut ctx, &hidden, &targets, None, Some(&mut grad), &LossOptions::default()).unwrap();
+        assert_eq!((found.count, found.loss[31]), (31, 0.0));
+        losses.push(found.loss.iter().sum::<f32>() / 31.0);
+        grad.add_lookup(&mut ctx, ROWS as i64, &wide, &found.d_hidden, &LookupOptions::default()).unwrap();
+        let checked = StepOptions { flags: EMBED_STEP_CHECK_FINITE as u32, ..Default::default() };
+        optimizer.step(&mut ctx, &mut head.table_mut(), &grad, None, &checked).unwrap();
+    }
+    assert!(losses[19] < losses[0] / 2.0, "{losses:?}");
+    assert_eq!(optimizer.steps(), 20);
+}
+
+#[test]
+fn training_errors_name_their_position() {
+    let mut ctx = context(None);
+    let mut table = random_table(&mut ctx);
+    let head = Head::new(&mut ctx, &table, None, &HeadOptions::default()).unwrap();
+    let hidden = vec![0.0f32; 3 * DIM];
+    let loss = LossOptions::default();
+    let error = head.cross_entropy_train(&mut ctx, &hidden, &[0, ROWS as i32, 1], None, None, &loss).unwrap_err();
+    assert_eq!((error.status, error.at), (Status::ID, Some(1)));
+    assert_eq!(head.cross_entropy_train(&mut ctx, &hidden, &[0, 1], None, None, &loss).unwrap_err().status, Status::ARGUMENT);
+    assert_eq!(head.cross_entropy_train(&mut ctx, &hidden, &[0, 1, 2], Some(&[1.0; 3]), None, &loss).unwrap_err().status, Status::ARGUMENT);
+    drop(head);
+    let mut grad = Grad::sparse(&mut ctx, DIM as i64).unwrap();
+    let mut d_out: Vec<f32> = (0..3 * DIM).map(|i| (i / DIM) as f32).collect();
+    let lookup = LookupOptions::default();
+    let error = grad.add_lookup(&mut ctx, ROWS as i64, &[3, -1], &d_out[..2 * DIM], &lookup).unwrap_err();
+    assert_eq!((error.status, error.at), (Status::ID, Some(1)));
+    grad.add_lookup(&mut ctx, ROWS as i64, &[9, 4, 9], &d_out, &lookup).unwrap();
+    assert_eq!(grad.ids().unwrap(), [4, 9]);
+    assert_eq!((grad.values()[0], grad.values()[DIM]), (1.0, 2.0));
+    let deferred = OptimizerOptions { kind: EMBED_OPTIM_ADAMW_DEFERRED, lr: 0.1, ..Default::default() };
+    let mut optimizer = Optimizer::new(&mut ctx, &table, &deferred).unwrap();
+    d_out[0] = f32::NAN;
+    grad.add_lookup(&mut ctx, ROWS as i64, &[4], &d_out[..DIM], &lookup).unwrap();
+    let checked = StepOptions { flags: EMBED_STEP_CHECK_FINITE as u32, ..Default::default() };
+    let error = optimizer.step(&mut ctx, &mut table, &grad, None, &checked).unwrap_err();
+    assert_eq!((error.status, error.at, optimizer.steps()), (Status::NONFINITE, Some(4), 0));
+    assert_eq!(optimizer.step(&mut ctx, &mut table, &grad, Some(&[1.0]), &checked).unwrap_err().status, Status::ARGUMENT);
+    optimizer.touch(&mut ctx, &mut table, Some(&[])).unwrap();
+    optimizer.touch(&mut ctx, &mut table, None).unwrap();
+    assert_eq!(optimizer.touch(&mut ctx, &mut table, Some(&[ROWS as i64])).unwrap_err().status, Status::ID);
+}
