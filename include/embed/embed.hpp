@@ -33,6 +33,8 @@ struct release {
   void operator()(embed_writer *p) const { embed_writer_release(p); }
   void operator()(embed_result *p) const { embed_result_release(p); }
   void operator()(embed_rules *p) const { embed_rules_release(p); }
+  void operator()(embed_grad *p) const { embed_grad_release(p); }
+  void operator()(embed_optimizer *p) const { embed_optimizer_release(p); }
 };
 template <class T> using handle = std::unique_ptr<T, release>;
 using pool = handle<embed_pool>;
@@ -42,6 +44,8 @@ using file = handle<embed_file>;
 using writer = handle<embed_writer>;
 using result = handle<embed_result>;
 using rules = handle<embed_rules>;
+using grad = handle<embed_grad>;
+using optimizer = handle<embed_optimizer>;
 
 template <class T> class made { /* made(table) stands where a call wants embed_table **: what it makes is table's when the call's expression ends */
   handle<T> &owner_;

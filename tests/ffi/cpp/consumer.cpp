@@ -178,6 +178,37 @@ void many_threads_share_one_table(embed::context &ctx, const embed::table &t) {
   std::printf("64 threads   on one table and pool: the same bits\n");
 }
 
+void a_tied_table_learns(embed::context &ctx) {
+  embed::table table = random_table(ctx);
+  embed::head head;
+  embed::grad grad;
+  embed::optimizer optimizer;
+  ctx.check(embed_head_create(ctx.get(), table.get(), nullptr, nullptr, made(head)));
+  ctx.check(embed_grad_create_dense(ctx.get(), rows, dim, nullptr, 0, made(grad)));
+  auto adamw = embed::options<embed_optimizer_options>();
+  adamw.kind = EMBED_OPTIM_ADAMW;
+  adamw.lr = 0.05;
+  ctx.check(embed_optimizer_create(ctx.get(), table.get(), &adamw, made(optimizer)));
+  const auto ids = some_ids();
+  const std::vector<int64_t> wide(ids.begin(), ids.end());
+  std::vector<int32_t> targets;
+  for (int32_t id : ids) targets.push_back((id + 5) % static_cast<int32_t>(rows));
+  std::vector<float> loss(ids.size()), d_hidden(ids.size() * dim);
+  double first = 0, mean = 0;
+  for (int step = 0; step < 20; ++step, first = step == 1 ? mean : first) {
+    embed_grad_clear(grad.get());
+    const auto hidden = lookup(ctx, table, ids);
+    ctx.check(embed_cross_entropy_train(ctx.get(), head.get(), hidden.data(), EMBED_F32, count, 0, targets.data(), nullptr, loss.data(), nullptr,
+                                        d_hidden.data(), EMBED_F32, 0, grad.get(), nullptr));
+    ctx.check(embed_lookup_backward(ctx.get(), grad.get(), rows, wide.data(), count, d_hidden.data(), EMBED_F32, 0, nullptr));
+    ctx.check(embed_optimizer_step(ctx.get(), optimizer.get(), table.get(), grad.get(), nullptr));
+    mean = 0;
+    for (float x : loss) mean += static_cast<double>(x) / count;
+  }
+  must(mean < first / 2 && embed_optimizer_steps(optimizer.get()) == 20, "the loss falls");
+  std::printf("training     a tied table: the loss falls\n");
+}
+
 }  // namespace
 
 int main(int argc, char **argv) {
@@ -191,6 +222,7 @@ int main(int argc, char **argv) {
   one_sweep_answers(ctx, table, head);
   errors_are_exceptions(ctx, table);
   a_file_opens(ctx, argv[1]);
+  a_tied_table_learns(ctx);
   many_threads_share_one_table(ctx, table);
   table.reset(); /* in any order: the head holds it */
   embed::context moved = std::move(ctx);
