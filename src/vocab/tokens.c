@@ -34,9 +34,8 @@ struct embed__tokens {
 
 /* A file could be made so that all its tokens meet in one slot of a known hash: each index has a key of its own. */
 static void choose_key(uint64_t key[2]) {
-  if (getentropy(key, 2 * sizeof *key) == 0) return;
-  key[0] = (uint64_t)(uintptr_t)key;
-  key[1] = ~key[0];
+  key[0] = key[1] = (uint64_t)(uintptr_t)key;
+  if (getentropy(key, 2 * sizeof *key) != 0) key[1] = ~key[0];
 }
 
 static uint64_t slots_for(int64_t count) {
