@@ -20,9 +20,10 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(EMBED_SANITIZE)
   add_compile_options(-fsanitize=${EMBED_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${EMBED_SANITIZE})
-  if(EMBED_SANITIZE MATCHES memory)
-    add_compile_options(-fno-vectorize) # a loop that becomes scatters leaves what it wrote unwritten in that sanitizer's eyes
-  endif()
+endif()
+set(EMBED_FAST -O3) # of kernels and codecs
+if(EMBED_SANITIZE MATCHES memory)
+  list(APPEND EMBED_FAST -fno-vectorize) # a loop that becomes scatters leaves what it wrote unwritten in that sanitizer's eyes
 endif()
 
 # What each kernel level may assume of the CPU; its files are kernels/<level>/*.c.

@@ -44,7 +44,7 @@ foreach(level IN LISTS EMBED_LEVELS)
   endif()
   list(APPEND EMBED_SOURCES ${files})
   # -Og for gcc's -O0, whose AVX-512 macros trip -Wconversion in our files.
-  set_source_files_properties(${files} PROPERTIES COMPILE_OPTIONS "${EMBED_LEVEL_FLAGS_${level}};$<IF:$<CONFIG:Debug>,-Og,-O3>")
+  set_source_files_properties(${files} PROPERTIES COMPILE_OPTIONS "${EMBED_LEVEL_FLAGS_${level}};$<IF:$<CONFIG:Debug>,-Og,${EMBED_FAST}>")
   # Compilers make vectors of quotients and roots only where neither errno nor a trap must be kept.
   set_property(SOURCE src/kernels/${level}/opt.c src/kernels/${level}/softmax.c APPEND PROPERTY COMPILE_OPTIONS -fno-math-errno -fno-trapping-math)
 endforeach()
@@ -52,7 +52,7 @@ endforeach()
 # Block decoders and bounds of logits are plain loops: -O3 makes vectors of them.
 set(codecs ${EMBED_SOURCES})
 list(FILTER codecs INCLUDE REGEX "^src/codec/|^src/head/sketch")
-set_source_files_properties(${codecs} PROPERTIES COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:-O3>")
+set_source_files_properties(${codecs} PROPERTIES COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:${EMBED_FAST}>")
 
 add_library(embed_objects OBJECT ${EMBED_SOURCES})
 target_include_directories(embed_objects PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> PRIVATE src)
