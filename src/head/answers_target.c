@@ -33,7 +33,7 @@ static float by_multiplier(const guess_job *g, int64_t column, const float *x, i
   if (s->way == EMBED__PREPARED) {
     const int64_t in_panel = column % EMBED__PANEL_ROWS;
     const unsigned char *panel = embed__panels(s->prepared) + column / EMBED__PANEL_ROWS * s->panel_bytes;
-    s->multiplier->multiply(panel, s->panel_bytes, in_panel + 1, packed, 1, t->dim, t->group, z, EMBED__PANEL_ROWS);
+    s->multiplier->multiply(panel, s->panel_bytes, s->panel_bytes, in_panel + 1, packed, 1, t->dim, t->group, z, EMBED__PANEL_ROWS);
     return z[in_panel];
   }
   const void *row = embed__row(t, column);
@@ -49,7 +49,7 @@ static float by_multiplier(const guess_job *g, int64_t column, const float *x, i
     row = panel;
     row_bytes = s->panel_bytes;
   }
-  s->multiplier->multiply(row, row_bytes, 1, packed, 1, t->dim, t->group, z, 1);
+  s->multiplier->multiply(row, row_bytes, row_bytes, 1, packed, 1, t->dim, t->group, z, 1);
   return z[0];
 }
 

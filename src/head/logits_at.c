@@ -33,8 +33,8 @@ typedef struct at_job {
 static void multiply_parts(const at_job *job, const void *rows, int64_t stride, int64_t count, float *z) {
   const embed_table *t = job->head->table;
   for (int64_t i = 0; i < job->n; i += PART)
-    job->multiplier->multiply(rows, stride, count, job->packed + i / PART * job->part_bytes, embed__min(PART, job->n - i), t->dim, t->group, z + i * job->ldout,
-                              job->ldout);
+    job->multiplier->multiply(rows, stride, stride, count, job->packed + i / PART * job->part_bytes, embed__min(PART, job->n - i), t->dim, t->group,
+                              z + i * job->ldout, job->ldout);
 }
 
 /* The rows of the ids become a panel like those of the prepared form. */

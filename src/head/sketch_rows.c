@@ -13,10 +13,13 @@ static embed__dot_blocks *blocks_of(const embed__kernels *k, const embed_table *
 
 bool embed__chosen_can(const embed_context *ctx, const embed__sweep *plan) {
   enum { FEW_HIDDEN = 4 /* above, embed__product decodes rows that its kernels would multiply in place */ };
-  if (plan->activation != EMBED__EXACT || plan->round || plan->way == EMBED__BY_BLAS || plan->way == EMBED__PACKED) return false;
+  if (plan->activation != EMBED__EXACT || plan->round || plan->way == EMBED__BY_BLAS) return false;
+  if (plan->way == EMBED__PACKED && plan->form != embed__form_of(plan->table)) return false; /* of rows decoded first */
   if (plan->multiplier) return plan->form != EMBED__PANEL_Q4_K && plan->form != EMBED__PANEL_Q5_K;
   return plan->n <= FEW_HIDDEN || !blocks_of(ctx->kernels, plan->table);
 }
+
+static bool on_panels(const embed__sweep *plan) { return plan->way == EMBED__PREPARED || plan->way == EMBED__PACKED; }
 
 static bool are_decoded(const embed__chosen_rows *c) { return !c->plan->multiplier && c->table->codec->stored < 0 && !blocks_of(c->kernels, c->table); }
 
@@ -28,7 +31,7 @@ embed_status embed__chosen_begin(embed_context *ctx, embed__chosen_rows *c, int6
   int64_t rows, behind = 0;
   if (!embed__mul(EMBED__CHOSEN, t->packed_bytes, &rows) || rows > INT64_MAX / 2) return embed__out_of_memory(ctx, -1);
   c->rows_bytes = to_lines(rows);
-  if (c->plan->way == EMBED__PREPARED) behind = c->plan->panel_bytes;
+  if (on_panels(c->plan)) behind = c->plan->panel_bytes;
   if (are_decoded(c) && !embed__mul(EMBED__CHOSEN * (int64_t)sizeof(float), t->dim, &behind)) return embed__out_of_memory(ctx, -1);
   if (!embed__add(c->rows_bytes, behind, &c->room_bytes)) return embed__out_of_memory(ctx, -1);
   c->room_bytes = to_lines(c->room_bytes);
@@ -46,11 +49,11 @@ void embed__chosen_products(const embed__chosen_rows *c, int64_t i, const int32_
   const float *x = c->x + i * c->ldx;
   unsigned char *rows = c->room + worker * c->room_bytes, *behind = rows + c->rows_bytes;
   for (int64_t j = 0; j < count; ++j) memcpy(rows + j * t->packed_bytes, embed__row(t, ids[j]), (size_t)t->packed_bytes);
-  if (c->plan->way == EMBED__PREPARED) {
+  if (on_panels(c->plan)) {
     c->kernels->panel.pack[c->plan->form](rows, t->packed_bytes, count, t->dim, t->group, behind, false);
-    m->multiply(behind, c->plan->panel_bytes, count, c->packed + i * c->packed_bytes, 1, t->dim, t->group, z, count);
+    m->multiply(behind, c->plan->panel_bytes, c->plan->panel_bytes, count, c->packed + i * c->packed_bytes, 1, t->dim, t->group, z, count);
   } else if (m) {
-    m->multiply(rows, t->packed_bytes, count, c->packed + i * c->packed_bytes, 1, t->dim, t->group, z, count);
+    m->multiply(rows, t->packed_bytes, t->packed_bytes, count, c->packed + i * c->packed_bytes, 1, t->dim, t->group, z, count);
   } else if (t->codec->stored >= 0) {
     c->kernels->dot.tile[t->codec->stored](rows, t->packed_bytes, count, x, c->ldx, 1, t->dim, z, count);
   } else if (blocks_of(c->kernels, t)) {

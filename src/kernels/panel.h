@@ -55,8 +55,10 @@ typedef struct embed__multiplier {
   int64_t (*x_bytes)(int64_t n, int64_t dim, int32_t group);
   /* packed starts on 64 bytes. Rounds x itself where the activation asks for it. */
   void (*pack_x)(const float *x, int64_t ldx, int64_t n, int64_t dim, int32_t group, void *packed);
-  /* rows: panels, stride bytes apart, of which count rows are asked for; or count stored rows, stride bytes apart. */
-  void (*multiply)(const void *rows, int64_t stride, int64_t count, const void *packed, int64_t n, int64_t dim, int32_t group, float *z, int64_t ldz);
+  /* rows: panels, stride bytes apart, of which count rows are asked for; or count stored rows, stride bytes apart. While a panel is
+   * multiplied, memory that lies `soon` bytes behind it may be fetched: stride, or where the next panels will be made from. */
+  void (*multiply)(const void *rows, int64_t stride, int64_t soon, int64_t count, const void *packed, int64_t n, int64_t dim, int32_t group, float *z,
+                   int64_t ldz);
 } embed__multiplier;
 
 /* One panel of count <= 16 stored rows, any alignment; lanes from count on become zeros. streaming: past the caches
@@ -70,7 +72,7 @@ typedef struct embed__panel_kernels {
   embed__panel_pack *pack[EMBED__PANEL_FORMS];
   embed__multiplier prepared[EMBED__PANEL_FORMS][EMBED__ACTIVATIONS];
   embed__multiplier in_place[EMBED__PANEL_FORMS][EMBED__ACTIVATIONS]; /* beside dot.h's tiles, which take x as it is */
-  int vector_bits; /* of the vectors that the panels of floats are multiplied with */
+  int vector_bits;                                                    /* of the vectors that the panels of floats are multiplied with */
 } embed__panel_kernels;
 
 void embed__panel_scalar(embed__panel_kernels *k);

@@ -113,7 +113,7 @@ static int64_t groups_of(int64_t n) { return (n + GROUP - 1) / GROUP; }
 
 typedef struct panel_job {
   const unsigned char *panels;
-  int64_t stride, dim;
+  int64_t stride, soon, dim;
   const unsigned char *x;
   int64_t n, first, end; /* lines */
   float *z;
@@ -121,7 +121,7 @@ typedef struct panel_job {
 } panel_job;
 
 /* Some panels, `apart` of each other, times all groups. While several groups pass over a panel each fetches a slice of
- * the next one. */
+ * what comes soon. */
 INLINE void sum_panels(kind k, int panels, const panel_job *job, int64_t panel, int64_t apart, int64_t lanes) {
   int64_t groups = groups_of(job->n), bytes = (job->end - job->first) * LINE;
   panel_tile t = {.first = job->first, .end = job->end, .dim = job->dim, .lanes = lanes, .ldz = job->ldz};
@@ -134,7 +134,7 @@ INLINE void sum_panels(kind k, int panels, const panel_job *job, int64_t panel, 
       t.soon = (uintptr_t)(job->first * LINE + FAR);
       t.soon_step = LINE;
     } else {
-      t.soon = (uintptr_t)(job->stride + job->first * LINE + g * bytes / groups);
+      t.soon = (uintptr_t)(job->soon + job->first * LINE + g * bytes / groups);
       t.soon_step = (uintptr_t)((LINE + groups - 1) / groups);
     }
     sum_group(k, panels, (int)hidden, &t);
@@ -147,7 +147,7 @@ INLINE void runs(kind k, int panels, const panel_job *job, int64_t begin, int64_
   for (int64_t p = begin; p < begin + apart; ++p) sum_panels(k, panels, job, p, apart, EMBED__PANEL_ROWS);
 }
 
-INLINE void multiply(kind k, const void *rows, int64_t stride, int64_t count, const void *packed, int64_t n, int64_t dim, float *z, int64_t ldz) {
+INLINE void multiply(kind k, const void *rows, int64_t stride, int64_t soon, int64_t count, const void *packed, int64_t n, int64_t dim, float *z, int64_t ldz) {
   if (n < 1 || count < 1) return;
   int64_t lines = (dim + line_columns(k) - 1) / line_columns(k), whole = count / EMBED__PANEL_ROWS;
   int64_t chain = EMBED__PANEL_CHAIN / line_columns(k), part = lines;
@@ -155,7 +155,7 @@ INLINE void multiply(kind k, const void *rows, int64_t stride, int64_t count, co
     part = X_BYTES / (4 * n * line_numbers(k)) / chain * chain;
     if (part < chain) part = chain;
   }
-  panel_job job = {.panels = rows, .stride = stride, .dim = dim, .x = packed, .n = n, .z = z, .ldz = ldz};
+  panel_job job = {.panels = rows, .stride = stride, .soon = soon, .dim = dim, .x = packed, .n = n, .z = z, .ldz = ldz};
   int together = TOGETHER(n);
   for (job.first = 0; job.first < lines; job.first = job.end) {
     job.end = lines - job.first < part ? lines : job.first + part;
@@ -171,8 +171,9 @@ INLINE void multiply(kind k, const void *rows, int64_t stride, int64_t count, co
   }
 }
 
-#define MULTIPLY(name, kind)                                                                                                                            \
-  static void name(const void *rows, int64_t stride, int64_t count, const void *packed, int64_t n, int64_t dim, int32_t group, float *z, int64_t ldz) { \
-    (void)group;                                                                                                                                        \
-    multiply(kind, rows, stride, count, packed, n, dim, z, ldz);                                                                                        \
+#define MULTIPLY(name, kind)                                                                                                                           \
+  static void name(const void *rows, int64_t stride, int64_t soon, int64_t count, const void *packed, int64_t n, int64_t dim, int32_t group, float *z, \
+                   int64_t ldz) {                                                                                                                      \
+    (void)group;                                                                                                                                       \
+    multiply(kind, rows, stride, soon, count, packed, n, dim, z, ldz);                                                                                 \
   }

@@ -9,6 +9,7 @@ enum {
   SIDES = 2,            /* panels, or halves of one where PARTS is 2, that meet a tile of digits at once */
   SPAN = SIDES / PARTS, /* panels */
   AHEAD_BYTES = 2048,   /* with one tile of digits, each panel is fetched so far ahead */
+  AHEAD_MOST = 64 << 10 /* with several, up to a whole panel */
 };
 
 /* What 16 rows of some blocks become for one pass. */
@@ -242,8 +243,8 @@ INLINE void float_scales(embed__panel_form form, const unsigned char *from, int6
 typedef struct lane_group {  /* the rows of a register's lanes */
   const unsigned char *line; /* of the first block */
   const float *scale, *offset;
-  float *z; /* of the first lane and hidden row */
-  int64_t lanes;
+  float *z;              /* of the first lane and hidden row */
+  int64_t lanes, before; /* before: of those, the ones that z has sums of */
 } lane_group;
 
 typedef struct pass {
@@ -320,7 +321,7 @@ INLINE void add_chunk(scaling how, bool exact, int width, const pass *p, ints su
     UNROLL for (int s = 0; s < SIDES; ++s) {
       const lane_group *g = &p->side[s];
       float *z = g->z + p->hidden[v] * p->ldz;
-      reals before = load_part(z, g->lanes), after;
+      reals before = load_part(z, g->before), after;
       if (exact && how == PER_ROW)
         after = times_plus(times(reals_of(sum[v][s]), spread_real(p->record + AT_SCALE * width + v)), load_reals(g->scale), before);
       else if (exact)
@@ -447,7 +448,7 @@ INLINE void bytes_of_nibbles(const unsigned char *panel, int64_t blocks, unsigne
 /* What a call multiplies, and where it is. */
 typedef struct job {
   const unsigned char *rows;
-  int64_t stride, count, dim;
+  int64_t stride, soon, count, dim;
   int32_t group;
   digits x;
   float *z;
@@ -502,14 +503,26 @@ INLINE const unsigned char *stage(embed__panel_form form, const job *j, const st
   return room->bytes;
 }
 
-/* What is fetched while tile t of a chunk computes. One tile fetches what it will read AHEAD_BYTES further on; several
- * share the fetching of the next chunk, which follows this one. */
-INLINE void plan_fetch(embed__panel_form form, const job *j, const strip s[SPAN], int64_t first, int64_t tiles, int64_t t, pass *p) {
-  int64_t bytes = chunk_bytes(form, p->blocks, j->group), lines = (bytes + 64 * p->blocks * tiles - 1) / (64 * p->blocks * tiles),
-          done = t * lines * p->blocks * 64;
-  p->fetch = j->prepared && done < bytes ? (int)lines : 0;
-  for (int side = 0; side < SPAN; ++side)
-    p->soon[side] = (uintptr_t)s[side].at + (uintptr_t)(chunk_at(form, first, j->group) + (tiles == 1 ? AHEAD_BYTES : bytes + done));
+/* While the tiles of a chunk compute, they share the fetching of the same chunk of what comes soon, or, where panels are too long
+ * for L2, of the chunk that follows. One tile fetches what it will read AHEAD_BYTES further on. */
+typedef struct fetching {
+  int64_t bytes, lines; /* in all; of each block of a tile */
+  uintptr_t from[SPAN];
+} fetching;
+
+INLINE fetching plan_fetch(embed__panel_form form, const job *j, const strip s[SPAN], int64_t first, int64_t blocks, int64_t tiles) {
+  const int64_t bytes = chunk_bytes(form, blocks, j->group), ahead = tiles == 1 ? AHEAD_BYTES : j->stride <= AHEAD_MOST ? j->soon : bytes;
+  fetching f = {.bytes = j->prepared ? bytes : 0, .lines = (bytes + 64 * blocks * tiles - 1) / (64 * blocks * tiles)};
+  for (int side = 0; side < SPAN; ++side) f.from[side] = (uintptr_t)s[side].at + (uintptr_t)(chunk_at(form, first, j->group) + ahead);
+  return f;
+}
+
+/* Of one tile: as much as is left. */
+INLINE void fetch_share(fetching *f, pass *p) {
+  const int64_t share = 64 * f->lines * p->blocks;
+  p->fetch = f->bytes > 0 ? (int)f->lines : 0;
+  for (int side = 0; side < SPAN; ++side) p->soon[side] = f->from[side], f->from[side] += (uintptr_t)share;
+  f->bytes -= share;
 }
 
 /* The strips of a step stand half of the call's rows apart: two far streams. */
@@ -517,9 +530,11 @@ INLINE void multiply(embed__panel_form form, const job *j, int64_t n) {
   const int64_t blocks = j->x.blocks, panels = (j->count + ROWS - 1) / ROWS, steps = (panels + SPAN - 1) / SPAN, tiles = tiles_of(j->x.count, TILE_DIGITS);
   const bool nibbles = j->prepared && in_nibbles(form) && tiles == 1;
   tile_function *const multiply_one = tile_of(form, j->exact, nibbles);
+  const int64_t least = tiles ? j->x.count / tiles : 0, wide = tiles ? j->x.count % tiles : 0; /* as nth_tile has them */
+  const bool kept = j->exact || blocks == 0;                                                   /* limbs of a hidden row are added to each other */
   staged room[SPAN];
   if (n == 0 || j->count == 0) return;
-  for (int64_t i = 0; i < n; ++i) memset(j->z + i * j->ldz, 0, (size_t)j->count * 4);
+  for (int64_t i = 0; kept && i < n; ++i) memset(j->z + i * j->ldz, 0, (size_t)j->count * 4);
   for (int64_t step = 0; step < steps; ++step) {
     strip s[SPAN];
     for (int side = 0; side < SPAN; ++side) s[side] = strip_of(j, step + side * steps, panels, step);
@@ -534,14 +549,17 @@ INLINE void multiply(embed__panel_form form, const job *j, int64_t n) {
           g->scale = room[side].scale[0] + part * LANES;
           g->offset = room[side].offset[0] + part * LANES;
           g->lanes = lanes < 0 ? 0 : lanes < LANES ? lanes : LANES;
+          g->before = kept || first > 0 ? g->lanes : 0;
           g->z = j->z + s[side].row + (g->lanes ? part * LANES : 0);
         }
       }
-      for (int64_t t = 0; t < tiles; ++t) {
-        digit_tile tile = nth_tile(j->x.count, tiles, t);
+      fetching fetch = plan_fetch(form, j, s, first, p.blocks, tiles);
+      digit_tile tile = {.first = 0};
+      for (int64_t t = 0; t < tiles; ++t, tile.first += tile.width) {
+        tile.width = least + (t < wide);
         p.record = j->x.record + RECORD_WORDS * (tile.first * blocks + tile.width * first);
         p.hidden = j->x.hidden + tile.first;
-        plan_fetch(form, j, s, first, tiles, t, &p);
+        fetch_share(&fetch, &p);
         p.begins = tile.first == 0 || p.hidden[0] != p.hidden[-1];
         if (j->exact && scaling_of(form) == WITH_OFFSET) subtract_chunk_offsets(tile.width, &p);
         multiply_one(tile.width, &p);
@@ -550,34 +568,34 @@ INLINE void multiply(embed__panel_form form, const job *j, int64_t n) {
   }
 }
 
-#define FORM(name, form)                                                                                                                                 \
-  static void pack_##name(const void *rows, int64_t row_bytes, int64_t count, int64_t dim, int32_t group, void *panel, bool streaming) {                 \
-    pack(form, rows, row_bytes, count, dim, group, panel, streaming);                                                                                    \
-  }                                                                                                                                                      \
-  static void pack_exact_##name(const float *x, int64_t ldx, int64_t n, int64_t dim, int32_t group, void *packed) {                                      \
-    (void)group;                                                                                                                                         \
-    pack_digits(form, EMBED__EXACT, TILE_DIGITS, x, ldx, n, dim, packed);                                                                                \
-  }                                                                                                                                                      \
-  static void pack_rounded_##name(const float *x, int64_t ldx, int64_t n, int64_t dim, int32_t group, void *packed) {                                    \
-    (void)group;                                                                                                                                         \
-    pack_digits(form, EMBED__ROUNDED_Q8_0, TILE_DIGITS, x, ldx, n, dim, packed);                                                                         \
-  }                                                                                                                                                      \
-  static void prepared_##name(embed__activation activation, const void *rows, int64_t stride, int64_t count, const void *packed, int64_t n, int64_t dim, \
-                              int32_t group, float *z, int64_t ldz) {                                                                                    \
-    multiply(form, &(job){rows, stride, count, dim, group, digits_at(packed, n, dim, activation), z, ldz, true, activation == EMBED__EXACT}, n);         \
-  }                                                                                                                                                      \
-  static void in_place_##name(embed__activation activation, const void *rows, int64_t stride, int64_t count, const void *packed, int64_t n, int64_t dim, \
-                              int32_t group, float *z, int64_t ldz) {                                                                                    \
-    multiply(form, &(job){rows, stride, count, dim, group, digits_at(packed, n, dim, activation), z, ldz, false, activation == EMBED__EXACT}, n);        \
-  }                                                                                                                                                      \
-  ACTIVATION(prepared_##name, exact, EMBED__EXACT)                                                                                                       \
-  ACTIVATION(prepared_##name, rounded, EMBED__ROUNDED_Q8_0)                                                                                              \
-  ACTIVATION(in_place_##name, exact, EMBED__EXACT)                                                                                                       \
+#define FORM(name, form)                                                                                                                                  \
+  static void pack_##name(const void *rows, int64_t row_bytes, int64_t count, int64_t dim, int32_t group, void *panel, bool streaming) {                  \
+    pack(form, rows, row_bytes, count, dim, group, panel, streaming);                                                                                     \
+  }                                                                                                                                                       \
+  static void pack_exact_##name(const float *x, int64_t ldx, int64_t n, int64_t dim, int32_t group, void *packed) {                                       \
+    (void)group;                                                                                                                                          \
+    pack_digits(form, EMBED__EXACT, TILE_DIGITS, x, ldx, n, dim, packed);                                                                                 \
+  }                                                                                                                                                       \
+  static void pack_rounded_##name(const float *x, int64_t ldx, int64_t n, int64_t dim, int32_t group, void *packed) {                                     \
+    (void)group;                                                                                                                                          \
+    pack_digits(form, EMBED__ROUNDED_Q8_0, TILE_DIGITS, x, ldx, n, dim, packed);                                                                          \
+  }                                                                                                                                                       \
+  static void prepared_##name(embed__activation activation, const void *rows, int64_t stride, int64_t soon, int64_t count, const void *packed, int64_t n, \
+                              int64_t dim, int32_t group, float *z, int64_t ldz) {                                                                        \
+    multiply(form, &(job){rows, stride, soon, count, dim, group, digits_at(packed, n, dim, activation), z, ldz, true, activation == EMBED__EXACT}, n);    \
+  }                                                                                                                                                       \
+  static void in_place_##name(embed__activation activation, const void *rows, int64_t stride, int64_t soon, int64_t count, const void *packed, int64_t n, \
+                              int64_t dim, int32_t group, float *z, int64_t ldz) {                                                                        \
+    multiply(form, &(job){rows, stride, soon, count, dim, group, digits_at(packed, n, dim, activation), z, ldz, false, activation == EMBED__EXACT}, n);   \
+  }                                                                                                                                                       \
+  ACTIVATION(prepared_##name, exact, EMBED__EXACT)                                                                                                        \
+  ACTIVATION(prepared_##name, rounded, EMBED__ROUNDED_Q8_0)                                                                                               \
+  ACTIVATION(in_place_##name, exact, EMBED__EXACT)                                                                                                        \
   ACTIVATION(in_place_##name, rounded, EMBED__ROUNDED_Q8_0)
-#define ACTIVATION(multiplier, name, activation)                                                                                                        \
-  static void multiplier##_##name(const void *rows, int64_t stride, int64_t count, const void *packed, int64_t n, int64_t dim, int32_t group, float *z, \
-                                  int64_t ldz) {                                                                                                        \
-    multiplier(activation, rows, stride, count, packed, n, dim, group, z, ldz);                                                                         \
+#define ACTIVATION(multiplier, name, activation)                                                                                                            \
+  static void multiplier##_##name(const void *rows, int64_t stride, int64_t soon, int64_t count, const void *packed, int64_t n, int64_t dim, int32_t group, \
+                                  float *z, int64_t ldz) {                                                                                                  \
+    multiplier(activation, rows, stride, soon, count, packed, n, dim, group, z, ldz);                                                                       \
   }
 
 static int64_t x_bytes_exact(int64_t n, int64_t dim, int32_t group) {

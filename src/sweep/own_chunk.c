@@ -29,12 +29,13 @@ static void pack_part(void *arg, int64_t task, int32_t worker) {
 }
 
 /* Products of `count` rows or panels, that begin at `rows`, with all hidden rows of the tile, from its column `done` on. */
-static void multiply_parts(const embed__chunk *c, const void *rows, int64_t stride, int64_t count, const embed__tile *tile, int64_t done, float *side) {
+static void multiply_parts(const embed__chunk *c, const void *rows, int64_t stride, int64_t soon, int64_t count, const embed__tile *tile, int64_t done,
+                           float *side) {
   const embed__sweep *s = c->s;
   for (int64_t row = 0; row < tile->rows; row += s->part) {
     int64_t n = embed__min(s->part, tile->rows - row);
     float *z = tile->z + row * tile->ldz + done;
-    s->multiplier->multiply(rows, stride, count, packed_part(s, tile->first + row), n, s->table->dim, s->table->group, side ? side : z,
+    s->multiplier->multiply(rows, stride, soon, count, packed_part(s, tile->first + row), n, s->table->dim, s->table->group, side ? side : z,
                             side ? EMBED__TILE_LD : tile->ldz);
     if (side) copy_rows(c, side, EMBED__TILE_LD, n, count, z, tile->ldz);
   }
@@ -65,11 +66,21 @@ static const unsigned char *panels_of(const embed__chunk *c, int64_t row, int64_
   return made;
 }
 
+/* From panels that were made of rows `row` on to the rows that the next ones will be made of: the first of the block that this worker
+ * will probably come to, if no more of this one are left. */
+static int64_t soon_behind(const embed__chunk *c, const unsigned char *panels, int64_t row, int64_t count, const embed__tile *tile) {
+  const embed__sweep *s = c->s;
+  int64_t next = row + count < tile->column + tile->columns ? row + count : tile->column + s->slots * EMBED__BLOCK;
+  if (s->way != EMBED__PACKED || s->decoded_floats || next >= s->table->vocab) return s->panel_bytes;
+  return (int64_t)((uintptr_t)embed__row(s->table, next) - (uintptr_t)panels);
+}
+
 static void on_panels(const embed__chunk *c, const embed__tile *tile, int32_t worker, float *side) {
   const embed__sweep *s = c->s;
   for (int64_t done = 0; done < tile->columns; done += s->panels * EMBED__PANEL_ROWS) {
     int64_t count = embed__min(s->panels * EMBED__PANEL_ROWS, tile->columns - done);
-    multiply_parts(c, panels_of(c, tile->column + done, count, worker), s->panel_bytes, count, tile, done, side);
+    const unsigned char *panels = panels_of(c, tile->column + done, count, worker);
+    multiply_parts(c, panels, s->panel_bytes, soon_behind(c, panels, tile->column + done, count, tile), count, tile, done, side);
   }
 }
 
@@ -82,7 +93,7 @@ static void parts_on_panels(const embed__chunk *c, const embed__tile *all, int32
     embed__tile tile = *all;
     tile.first += row;
     tile.rows = embed__min(s->part, all->rows - row);
-    multiply_parts(c, panels, s->panel_bytes, tile.columns, &tile, 0, NULL);
+    multiply_parts(c, panels, s->panel_bytes, s->panel_bytes, tile.columns, &tile, 0, NULL);
     s->take(s->reducer, &tile);
   }
 }
@@ -112,7 +123,7 @@ static void own_task(void *arg, int64_t task, int32_t worker) {
   if (s->way == EMBED__PACKED || s->way == EMBED__PREPARED) {
     on_panels(c, &tile, worker, side);
   } else if (s->multiplier) {
-    multiply_parts(c, embed__row(t, column), t->row_bytes, tile.columns, &tile, 0, side);
+    multiply_parts(c, embed__row(t, column), t->row_bytes, t->row_bytes, tile.columns, &tile, 0, side);
   } else {
     float *decoded = s->decoded ? s->decoded + worker * s->decoded_floats : NULL;
     embed__product(c->kernels, t, column, tile.columns, c->x + first * c->ldx, c->ldx, tile.rows, decoded, tile.z, tile.ldz);

@@ -9,11 +9,12 @@
 #include "thread/run.h"
 
 enum {
-  BLAS_ROWS = 48,         /* hidden rows from which OpenBLAS is faster than kernels without vectors */
-  BLAS_CHUNK = 512,       /* hidden rows per call of OpenBLAS */
-  PACK_ROWS = 96,         /* hidden rows from which making panels on the way gains more than it costs, */
-  PACK_F32_ROWS = 32,     /* of f32, and */
-  PACK_16_BIT_ROWS = 24,  /* of 16-bit floats, whose tiles widen rows for every 4 hidden rows anew */
+  BLAS_ROWS = 48,       /* hidden rows from which OpenBLAS is faster than kernels without vectors */
+  BLAS_CHUNK = 512,     /* hidden rows per call of OpenBLAS */
+  PACK_ROWS = 96,       /* hidden rows from which making panels on the way gains more than it costs, */
+  PACK_FLOAT_ROWS = 18, /* of f32 and f16 (28 where vectors have 256 bits), and */
+  PACK_NARROW_ROWS = 28,
+  PACK_BF16_ROWS = 14,    /* of bf16, whose tiles widen rows for every 4 hidden rows anew */
   PACK_BYTES = 512 << 10, /* of panels at once, per worker: they meet all hidden rows from L2 */
   BLOCK_BYTES = 8 << 20,  /* of a block's panels, per worker */
   OWN_CHUNK = 128,        /* hidden rows per pass: products that are reduced at once stay in L2 */
@@ -24,7 +25,7 @@ enum {
   FEW_ROWS = 16,
   APART_ROWS = 12,        /* up to so many products are written where the caller wants them */
   STREAM_BYTES = 2 << 20, /* of products, from where on they go past the caches */
-  DIRECT_ROWS = 4,        /* hidden rows up to which quantised rows are multiplied as they are stored */
+  DIRECT_ROWS = 4,        /* hidden rows up to which quantised rows without panels are multiplied as floats */
   STATE_BYTES = 32 << 20  /* of all slots' tiles and states together */
 };
 
@@ -32,24 +33,24 @@ enum {
  *
  * hidden rows    f32, GFLOP/s             bf16                     quantised, exact
  *                tiles packed prepared    tiles packed prepared    prepared (q4_K)  packed as f32 (q2_K)
- *  16            123     94     180       125    109     272       177               82
- *  32            134    142     252       128    140     252       153              116
- *  64            119    160     260       156    193     241       182              146
- * 128            151    236     263       144    200     226       196              203
- * 512            136    248     276       168    241     231       175              281
+ *  16            123    133     178       125    203     240       189               82
+ *  32            134    207     270       128    240     283       184              116
+ *  64            119    250     280       156    240     268       188              146
+ * 128            151    268     298       144    255     254       220              203
+ * 512            136    280     296       168    276     250       250              281
  *
- * hidden rows, ms       1     2     3     4
- * q8_0  as stored      1.95  2.10  2.14  2.45    prepared  2.09  2.62  2.60  2.89
- * int8  as stored      1.83  1.76  1.79  2.25    prepared  1.77  2.12  2.30  2.71
- * q4_K  as stored      1.28  1.51  1.72  1.87    prepared  1.16  1.55  1.72  1.99
- * int4  as stored      1.42  1.79  2.65  3.16    prepared  1.31  1.80  2.00  2.82
+ * hidden rows, ms, of a table in a cache      1     2     3     4
+ * q8_0  as stored      1.29  1.48  1.70  1.95    prepared  0.94  1.05  1.20  1.54
+ * int8  as stored      0.96  1.24  1.58  1.89    prepared  0.86  0.95  1.19  1.63
  *
  * - Products for a caller's array are made in scratch and copied in runs: stores of 64 bytes to rows that lie
  *   vocab * 4 bytes apart cost 5 to 10 % from 64 hidden rows on, and scratch rows 4,096 bytes apart cost as much. Past
  *   the caches the copy gains another 3 (f32) to 8 % (int8).
- * - Up to DIRECT_ROWS quantised rows go as they are stored, those of nibbles where there are no panels: float products
- *   of nibbles cost 17 instructions for 64 weights, on two ports 22 GB/s where memory has more.
+ * - Where there are no panels, up to DIRECT_ROWS hidden rows meet quantised rows as they are stored. Panels are at least as
+ *   fast for every n: from memory 1.0 to 1.1 (q6_K 1.1 to 1.3, q5_K 1.0 to 1.5) times, from a cache 1.0 to 1.8 times.
  * - Up to 8 rows everything waits for memory: rows as they are stored. So do larger batches until panels pay.
+ * - While panels made on the way are multiplied, the rows of the next ones are fetched: 1.15 to 1.2 times at 64 rows of f32,
+ *   1.1 at 128, nothing at 512; before that, panels paid from 32 (f32) and 24 (16 bits) hidden rows on.
  * - Exact products of quantised rows cost an integer product per 8 bits of x: from PACK_ROWS on it is cheaper to
  *   decode the rows once per chunk, even for a prepared head.
  * - OpenBLAS (SkylakeX core) did 133, 160, 259 GFLOP/s of f32 at 64, 128, 512 rows where we did 182, 186, 259; its
@@ -86,18 +87,17 @@ static int64_t pack_rows(const embed_context *ctx, const embed__sweep *s, int *f
     return PACK_ROWS;
   }
   if (*form != stored) return PACK_ROWS;
-  return stored == EMBED__PANEL_F32 ? PACK_F32_ROWS : PACK_16_BIT_ROWS;
+  if (stored == EMBED__PANEL_BF16) return PACK_BF16_ROWS;
+  return k->vector_bits >= 512 ? PACK_FLOAT_ROWS : PACK_NARROW_ROWS;
 }
-
-static bool in_nibbles(int form) { return form == EMBED__PANEL_I4 || form == EMBED__PANEL_Q4_0 || form == EMBED__PANEL_Q4_K; }
 
 /* Exact products of a few hidden rows with quantised rows as they are stored, whose weights become floats in registers. The
  * order of sums is not that of panels: a reproducible context has the latter for every n. */
 static bool direct_pays(const embed_context *ctx, const embed__sweep *s) {
   const embed__kernels *k = ctx->kernels;
   const embed__codec *codec = s->table->codec;
-  if (!is_quantised(s->form) || s->activation != EMBED__EXACT || s->n > DIRECT_ROWS || ctx->flags & EMBED_CONTEXT_REPRODUCIBLE) return false;
-  return k->dot.vector_bits >= 512 && (codec->stored >= 0 || k->dot_blocks.tile[codec->form]) && !(s->prepared && in_nibbles(s->form));
+  if (s->prepared || !is_quantised(s->form) || s->activation != EMBED__EXACT || s->n > DIRECT_ROWS || ctx->flags & EMBED_CONTEXT_REPRODUCIBLE) return false;
+  return k->dot.vector_bits >= 512 && (codec->stored >= 0 || k->dot_blocks.tile[codec->form]);
 }
 
 static void choose_way(const embed_context *ctx, embed__sweep *s, bool blas) {

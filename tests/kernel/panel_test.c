@@ -93,7 +93,7 @@ static void check_product(const embed__multiplier *m, guarded panels, int64_t st
   guarded packed = guarded_new((size_t)packed_bytes, 1);
   m->pack_x(x, ldx, n, dim, 0, packed.at);
   memset(z, 0xA5, sizeof z);
-  m->multiply(panels.at, stride, count, packed.at, n, dim, 0, z + 16, ldz);
+  m->multiply(panels.at, stride, stride, count, packed.at, n, dim, 0, z + 16, ldz);
   for (int64_t i = 0; i < n; ++i) assert_same_bits(z + 16 + i * ldz, want[i], (size_t)count * 4);
   for (int64_t i = 0; i < n; ++i) memset(z + 16 + i * ldz, 0xA5, (size_t)count * 4);
   assert_true(test_all_bytes(z, sizeof z, 0xA5));
@@ -162,10 +162,10 @@ static void check_large(const embed__kernels *k) {
       if (!m->multiply) continue;
       void *packed = aligned_alloc(64, (size_t)m->x_bytes(N, WIDE, 0));
       m->pack_x(x, WIDE, N, WIDE, 0, packed);
-      m->multiply(panels.at, stride, FEW, packed, N, WIDE, 0, z, FEW);
+      m->multiply(panels.at, stride, stride, FEW, packed, N, WIDE, 0, z, FEW);
       for (int64_t i = 0; i < N; ++i) {
         m->pack_x(x + i * WIDE, WIDE, 1, WIDE, 0, packed);
-        m->multiply(panels.at, stride, FEW, packed, 1, WIDE, 0, one, FEW);
+        m->multiply(panels.at, stride, stride, FEW, packed, 1, WIDE, 0, one, FEW);
         assert_same_bits(z + i * FEW, one, sizeof *one * FEW);
       }
       free(packed);
@@ -198,7 +198,7 @@ static void check_error(const embed__kernels *k) {
         for (int64_t i = 0; i < N * dim; ++i) x[i] = test_uniform(&state);
         guarded panels = panels_of(k, form, rows, row_bytes, FEW, dim);
         m->pack_x(x, dim, N, dim, 0, packed);
-        m->multiply(panels.at, k->panel.bytes[form](dim, 0), FEW, packed, N, dim, 0, z, FEW);
+        m->multiply(panels.at, k->panel.bytes[form](dim, 0), INT64_MIN / 2, FEW, packed, N, dim, 0, z, FEW);
         for (int64_t i = 0; i < N; ++i) {
           for (int64_t r = 0; r < FEW; ++r) {
             double sum = 0, size = 0;
@@ -246,7 +246,7 @@ static void check_nonfinite(const embed__kernels *k) {
           guarded panels = panels_of(k, form, rows, row_bytes, FEW, dim);
           assert_true(m->x_bytes(N, dim, 0) <= (int64_t)sizeof packed);
           m->pack_x(x, dim, N, dim, 0, packed);
-          m->multiply(panels.at, stride, FEW, packed, N, dim, 0, where ? z : clean, FEW);
+          m->multiply(panels.at, stride, stride, FEW, packed, N, dim, 0, where ? z : clean, FEW);
           guarded_free(panels);
           for (int64_t i = 0; where && i < N; ++i) {
             for (int64_t r = 0; r < FEW; ++r) {
@@ -279,7 +279,7 @@ static void check_control(const embed__kernels *k) {
       const embed__multiplier *m = &k->panel.prepared[form][a];
       if (!m->multiply) continue;
       m->pack_x(x, 67, 5, 67, 0, packed);
-      m->multiply(panel, k->panel.bytes[form](67, 0), 16, packed, 5, 67, 0, z, 16);
+      m->multiply(panel, k->panel.bytes[form](67, 0), 0, 16, packed, 5, 67, 0, z, 16);
     }
   }
   assert_int_equal(control_bits(), before);

@@ -109,7 +109,7 @@ static void products(const embed__panel_kernels *k, const setup *s, embed__activ
   float *at = (float *)(void *)out.at;
   memset(out.at, 0xA5, (size_t)(n * ldz + 3) * 4);
   m->pack_x(s->x + i * s->ldx, s->ldx, n, s->dim, s->group, packed.at);
-  m->multiply(rows, stride, count, packed.at, n, s->dim, s->group, at + 3, ldz);
+  m->multiply(rows, stride, stride, count, packed.at, n, s->dim, s->group, at + 3, ldz);
   for (int64_t h = 0; h < n; ++h) {
     memcpy(z + h * count, at + 3 + h * ldz, (size_t)count * 4);
     memset(at + 3 + h * ldz, 0xA5, (size_t)count * 4);

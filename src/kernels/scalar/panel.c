@@ -45,26 +45,26 @@ static void sum_panel(embed__panel_form form, const unsigned char *panel, const 
   }
 }
 
-#define FORM(name, form)                                                                                                                            \
-  static int64_t bytes_##name(int64_t dim, int32_t group) {                                                                                         \
-    (void)group;                                                                                                                                    \
-    return panel_bytes(form, dim);                                                                                                                  \
-  }                                                                                                                                                 \
-  static void pack_##name(const void *rows, int64_t row_bytes, int64_t count, int64_t dim, int32_t group, void *panel, bool streaming) {            \
-    (void)group, (void)streaming;                                                                                                                   \
-    panel_put(form, rows, row_bytes, count, 0, dim, panel);                                                                                         \
-  }                                                                                                                                                 \
-  static void multiply_##name(const void *rows, int64_t stride, int64_t count, const void *packed, int64_t n, int64_t dim, int32_t group, float *z, \
-                              int64_t ldz) {                                                                                                        \
-    (void)group;                                                                                                                                    \
-    for (int64_t r = 0; r < count; r += EMBED__PANEL_ROWS) {                                                                                        \
-      int64_t lanes = count - r < EMBED__PANEL_ROWS ? count - r : EMBED__PANEL_ROWS;                                                                \
-      for (int64_t i = 0; i < n; ++i) {                                                                                                             \
-        float sum[EMBED__PANEL_ROWS];                                                                                                               \
-        sum_panel(form, (const unsigned char *)rows + r / EMBED__PANEL_ROWS * stride, (const float *)packed + i * dim, dim, sum);                   \
-        memcpy(z + i * ldz + r, sum, (size_t)lanes * 4);                                                                                            \
-      }                                                                                                                                             \
-    }                                                                                                                                               \
+#define FORM(name, form)                                                                                                                                \
+  static int64_t bytes_##name(int64_t dim, int32_t group) {                                                                                             \
+    (void)group;                                                                                                                                        \
+    return panel_bytes(form, dim);                                                                                                                      \
+  }                                                                                                                                                     \
+  static void pack_##name(const void *rows, int64_t row_bytes, int64_t count, int64_t dim, int32_t group, void *panel, bool streaming) {                \
+    (void)group, (void)streaming;                                                                                                                       \
+    panel_put(form, rows, row_bytes, count, 0, dim, panel);                                                                                             \
+  }                                                                                                                                                     \
+  static void multiply_##name(const void *rows, int64_t stride, int64_t soon, int64_t count, const void *packed, int64_t n, int64_t dim, int32_t group, \
+                              float *z, int64_t ldz) {                                                                                                  \
+    (void)group, (void)soon;                                                                                                                            \
+    for (int64_t r = 0; r < count; r += EMBED__PANEL_ROWS) {                                                                                            \
+      int64_t lanes = count - r < EMBED__PANEL_ROWS ? count - r : EMBED__PANEL_ROWS;                                                                    \
+      for (int64_t i = 0; i < n; ++i) {                                                                                                                 \
+        float sum[EMBED__PANEL_ROWS];                                                                                                                   \
+        sum_panel(form, (const unsigned char *)rows + r / EMBED__PANEL_ROWS * stride, (const float *)packed + i * dim, dim, sum);                       \
+        memcpy(z + i * ldz + r, sum, (size_t)lanes * 4);                                                                                                \
+      }                                                                                                                                                 \
+    }                                                                                                                                                   \
   }
 
 FORM(f32, EMBED__PANEL_F32)

@@ -200,14 +200,15 @@ static int64_t x_bytes_rounded(int64_t n, int64_t dim, int32_t group) {
   }                                                                                                                                      \
   MULTIPLIER(name, form, exact, EMBED__EXACT)                                                                                            \
   MULTIPLIER(name, form, rounded, EMBED__ROUNDED_Q8_0)
-#define MULTIPLIER(name, form, kind, activation)                                                                                                             \
-  static void pack_##kind##_##name(const float *x, int64_t ldx, int64_t n, int64_t dim, int32_t group, void *packed) {                                       \
-    (void)group;                                                                                                                                             \
-    pack_digits(form, activation, TILE_DIGITS, x, ldx, n, dim, packed);                                                                                      \
-  }                                                                                                                                                          \
-  static void multiply_##kind##_##name(const void *rows, int64_t stride, int64_t count, const void *packed, int64_t n, int64_t dim, int32_t group, float *z, \
-                                       int64_t ldz) {                                                                                                        \
-    multiply(form, activation, rows, stride, count, packed, n, dim, group, z, ldz);                                                                          \
+#define MULTIPLIER(name, form, kind, activation)                                                                                                  \
+  static void pack_##kind##_##name(const float *x, int64_t ldx, int64_t n, int64_t dim, int32_t group, void *packed) {                            \
+    (void)group;                                                                                                                                  \
+    pack_digits(form, activation, TILE_DIGITS, x, ldx, n, dim, packed);                                                                           \
+  }                                                                                                                                               \
+  static void multiply_##kind##_##name(const void *rows, int64_t stride, int64_t soon, int64_t count, const void *packed, int64_t n, int64_t dim, \
+                                       int32_t group, float *z, int64_t ldz) {                                                                    \
+    (void)soon;                                                                                                                                   \
+    multiply(form, activation, rows, stride, count, packed, n, dim, group, z, ldz);                                                               \
   }
 
 QUANTISED_FORMS(FORM)
