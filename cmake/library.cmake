@@ -17,9 +17,10 @@ set(EMBED_SOURCES
   src/head/sweep_call.c src/head/topk.c src/head/verify.c
   src/geometry/analogy.c src/geometry/distance.c src/geometry/nearest.c src/geometry/norms.c src/geometry/search.c
   src/gather/bag.c src/gather/lookup.c src/gather/norm_rows.c src/gather/plan.c src/gather/positions.c src/gather/rows.c
-  src/loss/chunks.c src/loss/cross_entropy.c src/loss/distill.c src/loss/divergence.c src/loss/forward.c src/loss/loss.c
-  src/loss/pass.c src/loss/sequences.c
-  src/optim/adagrad.c src/optim/adagrad_row.c src/optim/adam_lazy.c src/optim/adam_row.c src/optim/adam_sparse.c src/optim/adamw.c
+  src/loss/candidates.c src/loss/chunks.c src/loss/cross_entropy.c src/loss/distill.c src/loss/divergence.c src/loss/filter.c src/loss/forward.c
+  src/loss/hierarchical.c src/loss/huffman.c src/loss/huffman_predict.c src/loss/loss.c src/loss/pairs.c src/loss/pass.c src/loss/sampled.c
+  src/loss/sampled_shared.c src/loss/sequences.c
+  src/optim/adafactor.c src/optim/adagrad.c src/optim/adagrad_row.c src/optim/adam_lazy.c src/optim/adam_row.c src/optim/adam_sparse.c src/optim/adamw.c
   src/optim/adamw_deferred.c src/optim/freeze.c src/optim/ftrl.c src/optim/history.c src/optim/lamb.c src/optim/lion.c src/optim/optim.c
   src/optim/rates.c src/optim/rmsprop.c src/optim/row.c src/optim/saved.c src/optim/sgd.c src/optim/step.c src/optim/touch.c
   src/gather/side.c

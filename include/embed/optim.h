@@ -262,7 +262,7 @@ EMBED_API void embed_grad_release(embed_grad *g);
 typedef int32_t embed_optimizer_kind;
 enum { EMBED_OPTIM_NONE = -1, EMBED_OPTIM_SGD = 0, EMBED_OPTIM_ADAGRAD, EMBED_OPTIM_ADAGRAD_ROW, EMBED_OPTIM_ADAM_SPARSE, EMBED_OPTIM_ADAMW,
        EMBED_OPTIM_ADAMW_DEFERRED, EMBED_OPTIM_ADAM_LAZY, EMBED_OPTIM_ADAM_ROW, EMBED_OPTIM_RMSPROP, EMBED_OPTIM_LION, EMBED_OPTIM_LAMB,
-       EMBED_OPTIM_FTRL };
+       EMBED_OPTIM_FTRL, EMBED_OPTIM_ADAFACTOR };
 typedef struct embed_optimizer_options {
   uint32_t size, flags;        /* EMBED_OPTIM_*_ZERO and the flags below them */
   embed_optimizer_kind kind;
@@ -305,6 +305,10 @@ enum { EMBED_STEP_LR = 1, EMBED_STEP_CHECK_FINITE = 2 };
  *   LION            w -= lr sign(beta1 m + (1 - beta1) g), m = beta2 m + (1 - beta2) g; beta2 0.99; rows with gradient alone
  *   LAMB            Adam's direction + weight_decay w, made as long as the row; epsilon 1e-6; rows with gradient alone
  *   FTRL            FTRL-Proximal with l1, l2 = weight_decay, beta = beta1 (0); rows with gradient alone; a rate of 0 is no step
+ *   ADAFACTOR       torch.optim.Adafactor on the matrix of the rows with gradient: r, c: mean squares of rows and columns with beta2 = 1 -
+ *                   step^-0.8 (r: the row's own steps), v = r c / mean(c), at least epsilon^2 (2^-23); u = g / sqrt v, made no longer than
+ *                   RMS 1; w -= min(lr, 1 / sqrt step) max(1e-3, RMS of w) u. A dense gradient gives torch's numbers. A
+ *                   NaN in g reaches all rows with gradient: EMBED_STEP_CHECK_FINITE
  *
  * Shapes   state for the table's vocab rows; rows behind vocab are never touched.
  * Types    tables of F32, F16 and BF16. Numbers of a step are computed in double, rows updated in f32. 16-bit rows, and moments of
@@ -317,8 +321,10 @@ enum { EMBED_STEP_LR = 1, EMBED_STEP_CHECK_FINITE = 2 };
  *          E_UNSUPPORTED (a quantised or F64 table), E_OVERFLOW, E_MEMORY, E_ARGUMENT; *out is NULL.
  * Threads  t shared, ctx exclusive. The optimiser holds no table: a step takes any of the same vocab, dim and dtype.
  * Cost     0 (SGD), 4 (*_ROW, and 4 dim more for ADAM_ROW), 4 dim or 8 dim (momentum, ADAGRAD, RMSPROP, LION; ADAM*, LAMB, FTRL) bytes a
- *          row, half of the latter two with BF16, these in whole 64 bytes a row; 8 more for ADAM_LAZY and ADAMW_DEFERRED. Writes it.
- * Since    0.1.   Source  torch.optim, FBGEMM, Loshchilov and Hutter 2019, McMahan et al. 2013, You et al. 2020, Chen et al. 2023.
+ *          row, half of the latter two with BF16, these in whole 64 bytes a row; 8 more for ADAM_LAZY and ADAMW_DEFERRED; ADAFACTOR 12, and 4
+ *          a column. Writes it.
+ * Since    0.1.   Source  torch.optim, FBGEMM, Loshchilov and Hutter 2019, McMahan et al. 2013, You et al. 2020, Chen et al. 2023, Shazeer and
+ *          Stern 2018.
  */
 EMBED_FN embed_status embed_optimizer_create(embed_context *ctx, const embed_table *t, const embed_optimizer_options *opts, embed_optimizer **out);
 /**
@@ -338,7 +344,8 @@ EMBED_FN embed_status embed_optimizer_create(embed_context *ctx, const embed_tab
  *          step was not taken, table, state and count are as before. E_CALLBACK leaves them unspecified.
  * Threads  o, t and ctx exclusive, g shared. The same bits for any thread count, pool or executor. Prepared heads of t are stale afterwards.
  * Cost     rows with gradient alone: reads and writes their weights and state; SGD with momentum and ADAMW: of all rows. ADAMW_DEFERRED
- *          keeps 72 bytes a step until all rows are touched, as a dense gradient does. Allocates nothing else after warm-up.
+ *          keeps 72 bytes a step until all rows are touched, as a dense gradient does. ADAFACTOR reads g three times, the rows
+ *          twice. Allocates nothing else after warm-up.
  * Since    0.1.   Source  torch.optim.Optimizer.step, torch.nn.utils.clip_grad_norm_.
  */
 EMBED_FN embed_status embed_optimizer_step(embed_context *ctx, embed_optimizer *o, embed_table *t, const embed_grad *g, const embed_step_options *opts);
@@ -392,7 +399,7 @@ EMBED_API int64_t embed_optimizer_steps(const embed_optimizer *o);
  * Types    t has been handed in as it is stored (embed_writer_table, as = NULL), and is the table that o trains.
  * Errors   E_NOT_FOUND (t has not been handed in), E_MISMATCH (another vocab, dim or dtype), E_ARGUMENT (an optimiser of the same table
  *          twice, a committed writer), E_UNSUPPORTED (another format than .embed; a big-endian machine), E_MEMORY; at commit E_STALE (a
- *          step, a touch of all rows or a freeze since).
+ *          step since, or a touch of all rows or a first freeze, which change the section's size; else what holds at commit is written).
  * Threads  o and t shared, ctx and w exclusive.
  * Cost     a copy of a name; commit writes what embed_optimizer_create lists, and 8 bytes a step of a history.
  * Since    0.1.

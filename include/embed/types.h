@@ -58,6 +58,8 @@ typedef struct embed_table embed_table;         /* [rows, dim] matrix, reference
 typedef struct embed_head embed_head;           /* a table seen from the output side */
 typedef struct embed_result embed_result;       /* what one sweep found; reusable */
 typedef struct embed_rules embed_rules;         /* one sequence's bans, biases and history */
+typedef struct embed_candidates embed_candidates; /* a distribution from which sampled losses draw */
+typedef struct embed_huffman embed_huffman;     /* the tree of a hierarchical softmax */
 typedef struct embed_grad embed_grad;           /* gradient of a table: sparse rows or dense */
 typedef struct embed_optimizer embed_optimizer; /* per-row optimiser state of one table */
 typedef struct embed_file embed_file;           /* opened and fully validated checkpoint, reference-counted */

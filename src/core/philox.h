@@ -8,7 +8,13 @@
 #include <stdint.h>
 
 /* Streams keep the uses of one seed apart; callers' own start at 2^32. */
-enum { EMBED__STREAM_INIT = 0, EMBED__STREAM_SAMPLE = 2, EMBED__STREAM_ROUND = 4, EMBED__STREAM_ACCEPT = 5 }; /* 1 resize, 3 dropout are reserved */
+enum {
+  EMBED__STREAM_INIT = 0,
+  EMBED__STREAM_SAMPLE = 2,
+  EMBED__STREAM_ROUND = 4,
+  EMBED__STREAM_ACCEPT = 5,
+  EMBED__STREAM_CANDIDATES = 6
+}; /* 1 resize, 3 dropout are reserved */
 
 void embed__philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 /* The four words of elements 4*quad .. 4*quad + 3. */

@@ -77,6 +77,19 @@ static void want_huge_pages(void *memory, size_t bytes) {
   if (bytes > skipped) embed__want_huge_pages((unsigned char *)memory + skipped, bytes - skipped);
 }
 
+/* One chunk alone is one sum. */
+static embed_status take_carries(embed_context *ctx, embed__pass *p) {
+  const embed__loss_job *b = p->b;
+  if ((!b->dw && !b->grad) || rows_of(b) <= p->chunk) return EMBED_OK;
+  EMBED__TRY(embed__scratch_matrix(ctx, p->vocab, p->dim, sizeof(float), &p->carry));
+  want_huge_pages(p->carry, (size_t)(p->vocab * p->dim) * sizeof(float));
+  memset(p->carry, 0, (size_t)(p->vocab * p->dim) * sizeof(float));
+  if (!b->head->bias) return EMBED_OK;
+  EMBED__TRY(embed__scratch_get(ctx, p->vocab, sizeof(float), &p->carry_bias));
+  memset(p->carry_bias, 0, (size_t)p->vocab * sizeof(float));
+  return EMBED_OK;
+}
+
 embed_status embed__pass_scratch(embed_context *ctx, embed__pass *p) {
   const int64_t workers = embed__workers(ctx), strips = round_up(p->dim, EMBED__STRIP), states = p->blocks * p->lanes;
   EMBED__TRY(embed__scratch_get(ctx, p->chunk, sizeof *p->lane, &p->lane));
@@ -90,6 +103,9 @@ embed_status embed__pass_scratch(embed_context *ctx, embed__pass *p) {
   if (p->stored) want_huge_pages(p->z, (size_t)(p->stored * p->lanes) * sizeof(float));
   if (p->stored < p->vocab) EMBED__TRY(embed__scratch_matrix(ctx, workers * EMBED__BLOCK, p->lanes, sizeof(float), &p->made));
   EMBED__TRY(embed__scratch_matrix(ctx, workers * p->together, p->decoded_ld, sizeof(float), &p->decoded));
+  if (p->b->loss->filter > 0) EMBED__TRY(embed__scratch_get(ctx, p->lanes, sizeof(float), &p->limit));
+  if (p->b->loss->kahan) EMBED__TRY(take_carries(ctx, p));
+  if ((p->b->grad && embed__head_map(p->b->head)) || p->carry) EMBED__TRY(embed__scratch_matrix(ctx, workers * p->together, p->dim, sizeof(float), &p->apart));
   if (p->b->dx) EMBED__TRY(embed__scratch_matrix(ctx, p->segments * p->chunk, p->dim, sizeof(float), &p->partial));
   if (!p->forward) return EMBED_OK;
   EMBED__TRY(embed__scratch_get(ctx, states, sizeof *p->max, &p->max));
@@ -132,7 +148,9 @@ void embed__pass_ignored(const embed__pass *p) {
 
 embed_status embed__loss_open(embed_context *ctx, embed__loss_job *b) {
   const embed_table *t = b->head->table;
-  EMBED__TRY(embed__grad_open(ctx, b->grad, t->vocab, t->dim, b->head->bias != NULL));
+  const embed__id_map *map = embed__head_map(b->head);
+  EMBED__TRY(embed__grad_open(ctx, b->grad, embed__head_ids(b->head), t->dim, b->head->bias != NULL));
+  b->rows = map ? map->ids : NULL;
   b->dw = b->grad->values;
   b->lddw = b->grad->ld;
   b->db = b->head->bias ? b->grad->bias : NULL;

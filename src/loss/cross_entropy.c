@@ -5,10 +5,10 @@
 #include "loss/loss.h"
 
 /* What the calls have in common. */
-static embed_status begin_job(embed_context *ctx, const embed_head *h, embed_dtype hidden_dtype, const int32_t *targets, const embed__sweep *s,
-                              const embed__loss *l, embed__loss_job *b, double *weights) {
+static embed_status begin_job(embed_context *ctx, const embed_head *h, embed_dtype hidden_dtype, const int32_t *targets, const embed__sweep *s, embed__loss *l,
+                              embed__loss_job *b, double *weights) {
   *b = (embed__loss_job){.head = h, .loss = l, .x = s->x, .x_dtype = hidden_dtype, .n = s->n, .ldx = s->ldx, .targets = targets};
-  return embed__loss_targets(ctx, l, targets, s->n, &b->counted, weights);
+  return embed__loss_columns(ctx, h, l, &b->targets, s->n, &b->counted, weights);
 }
 
 embed_status embed__loss_values(embed_context *ctx, embed__loss_job *b, embed__sweep *s, float *loss, float *logsumexp) {

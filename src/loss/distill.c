@@ -76,9 +76,8 @@ static void take_segment(void *arg, int64_t segment, int32_t worker) {
   if (tilt) memset(tilt, 0, (size_t)s->lanes * sizeof *tilt);
   for (int64_t first = begin, count; first < end; first += count) {
     count = embed__min(s->together, end - first);
-    if (first < s->stored) count = embed__min(count, s->stored - first);
-    float *of_teacher = embed__pass_place(t, first, worker), *of_student = embed__pass_place(s, first, worker);
-    if (first >= s->stored) {
+    float *of_teacher = embed__pass_place(t, first, count, worker), *of_student = embed__pass_place(s, first, count, worker);
+    if (!embed__pass_keeps(s, first, count)) {
       embed__pass_multiply(t, first, count, of_teacher, worker);
       embed__pass_multiply(s, first, count, of_student, worker);
     }
@@ -213,7 +212,7 @@ static embed_status begin_jobs(embed_context *ctx, const embed_head *teacher, co
   *l = (embed__loss){.vocab = vocab};
   EMBED__TRY(read_options(ctx, opts, o, l));
   int64_t counted = n;
-  if (targets) EMBED__TRY(embed__loss_targets(ctx, l, targets, n, &counted, &weights));
+  if (targets) EMBED__TRY(embed__loss_columns(ctx, student, l, &targets, n, &counted, &weights));
   for (int k = 0; k < 2; ++k) {
     jobs[k] = (embed__loss_job){.head = k ? student : teacher, .loss = l, .x = sweeps[k].x, .x_dtype = sweeps[k].x_dtype};
     jobs[k].n = n;

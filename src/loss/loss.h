@@ -17,6 +17,8 @@ typedef struct embed__loss {
   int64_t vocab;
   embed_reduction reduction;
   int32_t ignore;
+  double filter; /* slopes up to this times upstream may be left out; 0 = none */
+  bool kahan;
 } embed__loss;
 
 static inline double embed__class_weight(const embed__loss *l, int32_t target) { return l->weight ? (double)l->weight[target] : 1; }
@@ -38,6 +40,9 @@ embed_status embed__loss_begin(embed_context *ctx, const embed_head *h, const vo
                                const embed_loss_options *opts, embed__loss *l, embed__sweep *s);
 /* E_ID for the first target that is neither ignored nor a class. *counted and *weights: the others, and the sum of their weights. */
 embed_status embed__loss_targets(embed_context *ctx, const embed__loss *l, const int32_t *targets, int64_t n, int64_t *counted, double *weights);
+/* The same for a head, as columns of its logits: those of a subset are in scratch, and l->ignore then stands for what is ignored there. */
+embed_status embed__loss_columns(embed_context *ctx, const embed_head *h, embed__loss *l, const int32_t **targets, int64_t n, int64_t *counted,
+                                 double *weights);
 
 /* Forward alone, as a reducer of the sweep: quantised rows have kernels there, and OpenBLAS is asked for by name. */
 embed_status embed__loss_forward(embed_context *ctx, const embed_head *h, const embed__loss *l, embed__sweep *s, const int32_t *targets, float *loss,
@@ -50,7 +55,7 @@ typedef struct embed__loss_job {
   const unsigned char *x; /* hidden [n, dim] */
   embed_dtype x_dtype;
   int64_t n, ldx;
-  const int32_t *targets;
+  const int32_t *targets; /* columns */
   int64_t counted;
   const float *logsumexp; /* stored [n]; NULL: found here, */
   float *found;           /* and written here [n], of ignored rows too, or NULL */
@@ -62,8 +67,9 @@ typedef struct embed__loss_job {
   int64_t lddx;
   float *dw; /* [vocab, dim], added to, or NULL */
   int64_t lddw;
-  embed_grad *grad; /* instead of dw, opened when nothing can fail any more; or NULL */
-  float *db;        /* [vocab], added to, or NULL */
+  embed_grad *grad;    /* instead of dw, opened when nothing can fail any more; or NULL */
+  float *db;           /* [vocab], added to, or NULL */
+  const int32_t *rows; /* of grad and its bias, by column, where a subset's columns are not their rows; NULL = the column */
 } embed__loss_job;
 embed_status embed__loss_run(embed_context *ctx, embed__loss_job *b);
 /* Opens the job's gradient: nothing but a caller's callback fails from there on. */

@@ -95,7 +95,7 @@ static void sum_weighted(const embed__pass *p, const float *z, int64_t first, in
 void embed__pass_logits(void *pass, int64_t block, int32_t worker) {
   const embed__pass *p = pass;
   const int64_t first = block * EMBED__BLOCK, count = embed__min(EMBED__BLOCK, p->vocab - first), state = block * p->lanes;
-  float *z = embed__pass_place(p, first, worker);
+  float *z = embed__pass_place(p, first, count, worker);
   for (int64_t done = 0; done < count; done += p->together) {
     embed__pass_multiply(p, first + done, embed__min(p->together, count - done), z + done * p->lanes, worker);
   }
@@ -137,6 +137,7 @@ void embed__pass_slope(void *pass, int64_t row, int32_t worker) {
   p->shift[row] = all.max;
   p->factor[row] = (float)(scale * lane->slope.softmax / all.sum);
   p->minus[row] = (float)(scale * lane->slope.all);
+  if (p->limit) p->limit[row] = (float)(b->loss->filter * fabs(scale * (b->upstream ? (double)b->upstream[lane->at] : b->each)));
 }
 
 /* z = d loss / d product, for table rows [first, first + count). The target's is a small difference as its probability nears 1: it
@@ -184,11 +185,47 @@ static void pack_table(const embed__pass *p, int64_t first, int64_t count, int32
   }
 }
 
+/* Kahan's sum: carry holds what the additions before have added too much. */
+static void add_carrying(float *restrict sum, const float *restrict number, float *restrict carry, int64_t count) {
+  for (int64_t j = 0; j < count; ++j) {
+    const float before = sum[j], corrected = number[j] - carry[j], after = before + corrected;
+    carry[j] = (after - before) - corrected;
+    sum[j] = after;
+  }
+}
+
 static void add_bias_gradient(const embed__pass *p, const float *g, int64_t first, int64_t count, float *db) {
   for (int64_t r = 0; r < count; ++r) {
     double sum = 0;
     for (int64_t i = 0; i < p->rows; ++i) sum += (double)g[r * p->lanes + i];
-    db[first + r] = (float)((double)db[first + r] + sum);
+    float *to = db + (p->b->rows ? p->b->rows[first + r] : first + r);
+    if (p->carry_bias) {
+      const float number = (float)sum;
+      add_carrying(to, &number, p->carry_bias + first + r, 1);
+    } else {
+      *to = (float)((double)*to + sum);
+    }
+  }
+}
+
+static void add_weight_gradient(const embed__pass *p, const float *g, int64_t first, int64_t count, int32_t worker) {
+  const embed__loss_job *b = p->b;
+  embed__gemm product = {.m = count, .n = p->dim, .k = p->rows, .a = g, .lda = p->lanes, .b = p->by_column, .ldc = b->lddw, .add = true};
+  if (!p->apart) {
+    product.c = b->dw + first * b->lddw;
+    p->kernels->gemm.by_rows(&product);
+    return;
+  }
+  product.c = p->apart + worker * p->together * p->dim;
+  product.ldc = p->dim;
+  product.add = false;
+  p->kernels->gemm.by_rows(&product);
+  for (int64_t r = 0; r < count; ++r) {
+    float *to = b->dw + (b->rows ? b->rows[first + r] : first + r) * b->lddw;
+    if (p->carry)
+      add_carrying(to, product.c + r * p->dim, p->carry + (first + r) * p->dim, p->dim);
+    else
+      p->kernels->row.add(to, product.c + r * p->dim, p->dim);
   }
 }
 
@@ -202,9 +239,7 @@ void embed__pass_add(const embed__pass *p, const float *g, int64_t first, int64_
     product.soon = rows_soon(p, first + count, count, &product.soon_bytes);
     p->kernels->gemm.by_columns(&product);
   }
-  if (b->dw)
-    p->kernels->gemm.by_rows(&(embed__gemm){
-        .m = count, .n = p->dim, .k = p->rows, .a = g, .lda = p->lanes, .b = p->by_column, .c = b->dw + first * b->lddw, .ldc = b->lddw, .add = true});
+  if (b->dw) add_weight_gradient(p, g, first, count, worker);
   if (b->db) add_bias_gradient(p, g, first, count, b->db);
 }
 
@@ -212,14 +247,20 @@ void embed__pass_gradients(void *pass, int64_t segment, int32_t worker) {
   const embed__pass *p = pass;
   const int64_t begin = p->vocab * segment / p->segments, end = p->vocab * (segment + 1) / p->segments;
   float *partial = p->partial ? p->partial + segment * p->rows * p->dim : NULL;
+  bool added = false;
   for (int64_t first = begin, count; first < end; first += count) {
     count = embed__min(p->together, end - first);
-    if (first < p->stored) count = embed__min(count, p->stored - first);
-    float *z = embed__pass_place(p, first, worker);
-    if (first >= p->stored) embed__pass_multiply(p, first, count, z, worker);
+    float *z = embed__pass_place(p, first, count, worker);
+    if (!embed__pass_keeps(p, first, count)) embed__pass_multiply(p, first, count, z, worker);
     slope_of_logits(p, z, first, count);
-    embed__pass_add(p, z, first, count, partial, first > begin, worker);
+    if (p->limit) {
+      added = embed__pass_add_filtered(p, z, first, count, partial, added, worker);
+    } else {
+      embed__pass_add(p, z, first, count, partial, added, worker);
+      added = true;
+    }
   }
+  if (!added && partial) memset(partial, 0, (size_t)(p->rows * p->dim) * sizeof *partial);
 }
 
 /* The segments' sums, in their order. A segment without rows has none. */

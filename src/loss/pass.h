@@ -39,12 +39,15 @@ typedef struct embed__pass {
   float *max;                    /* [blocks, lanes] */
   double *sum, *weighted;        /* [blocks, lanes] of exp(z - max); of weight * z, NULL unless smoothed */
   float *shift, *factor, *minus; /* [lanes]: the gradient's kernel */
+  float *limit;                  /* [lanes] slopes that the filter may leave out, NULL without one */
+  float *carry, *carry_bias;     /* Kahan's, [vocab, dim] and [vocab]: what sums over chunks have lost so far; NULL */
   float *partial;                /* [segments, rows, dim] d_hidden */
   /* Per worker. */
   float *made;              /* logits that are not stored: [1024, lanes] */
   float *decoded;           /* [together, decoded_ld] */
   float *strips;            /* [together * dim in strips], of the table's rows */
   embed__logsumexp *states; /* [blocks] */
+  float *apart;             /* [together, dim] gradients that are not added by the product itself, NULL where all are */
   int64_t decoded_ld, strip_floats;
 } embed__pass;
 
@@ -62,10 +65,14 @@ void embed__pass_ignored(const embed__pass *p);
  * `add`: partial holds something; the log-sum-exp of a row over all blocks, once its logits have passed. */
 void embed__pass_multiply(const embed__pass *p, int64_t first, int64_t count, float *z, int32_t worker);
 void embed__pass_add(const embed__pass *p, const float *g, int64_t first, int64_t count, float *partial, bool add, int32_t worker);
+/* The same but for table rows that the filter leaves out; whether partial holds something now. */
+bool embed__pass_add_filtered(const embed__pass *p, const float *g, int64_t first, int64_t count, float *partial, bool add, int32_t worker);
 embed__logsumexp embed__pass_all_blocks(const embed__pass *p, int64_t row, int32_t worker);
-/* Where the logits from table row `first` on lie, or are made. */
-static inline float *embed__pass_place(const embed__pass *p, int64_t first, int32_t worker) {
-  return first < p->stored ? p->z + first * p->lanes : p->made + worker * EMBED__BLOCK * p->lanes;
+/* Whether the logits of table rows [first, first + count) are kept; where they lie, or are made. Rows are cut where their number says,
+ * never where memory ends: sums of d_hidden do not depend on the chunk. */
+static inline bool embed__pass_keeps(const embed__pass *p, int64_t first, int64_t count) { return first + count <= p->stored; }
+static inline float *embed__pass_place(const embed__pass *p, int64_t first, int64_t count, int32_t worker) {
+  return embed__pass_keeps(p, first, count) ? p->z + first * p->lanes : p->made + worker * EMBED__BLOCK * p->lanes;
 }
 
 /* Its tasks: lanes / 32 of pack, blocks of logits, rows of slopes, segments of gradients, rows of d_hidden. */

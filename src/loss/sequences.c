@@ -18,7 +18,7 @@ static embed_status begin_job(embed_context *ctx, const embed_head *h, const voi
   if (seqs < 0) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "seqs is %" PRId64, seqs);
   EMBED__TRY(embed__check_offsets(ctx, offsets, seqs, n, "rows", "sequences"));
   *b = (embed__loss_job){.head = h, .loss = l, .x = s->x, .x_dtype = hidden_dtype, .n = n, .ldx = s->ldx, .targets = targets};
-  return embed__loss_targets(ctx, l, targets, n, &b->counted, &weights);
+  return embed__loss_columns(ctx, h, l, &b->targets, n, &b->counted, &weights);
 }
 
 embed_status embed_sequence_logprobs(embed_context *ctx, const embed_head *h, const void *hidden, embed_dtype hidden_dtype, int64_t n, int64_t ld_hidden,
@@ -39,7 +39,7 @@ embed_status embed_sequence_logprobs(embed_context *ctx, const embed_head *h, co
     double sum = 0;
     int64_t count = 0;
     for (int64_t i = offsets[q]; i < offsets[q + 1]; ++i) {
-      if (targets[i] == l.ignore) continue;
+      if (b.targets[i] == l.ignore) continue;
       sum -= (double)losses[i];
       ++count;
     }

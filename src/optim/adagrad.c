@@ -14,6 +14,7 @@ static void update(const embed__kernels *k, const embed_optimizer_options *o, co
 }
 
 const embed__optimizer_form embed__optimizer_adagrad = {.name = "adagrad",
+                                                        .by_column = true,
                                                         .takes = EMBED__TAKES_EPSILON | EMBED__TAKES_DECAY,
                                                         .flags = EMBED_OPTIM_EPSILON_ZERO,
                                                         .slots = 1,

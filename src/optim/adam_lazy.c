@@ -5,6 +5,7 @@
 #include "optim/adam.h"
 
 const embed__optimizer_form embed__optimizer_adam_lazy = {.name = "adam_lazy",
+                                                          .by_column = true,
                                                           .takes = EMBED__ADAM_TAKES,
                                                           .flags = EMBED__ADAM_FLAGS,
                                                           .slots = 2,

@@ -10,6 +10,7 @@ static void numbers(const embed_optimizer_options *o, double lr, int64_t step, e
 }
 
 const embed__optimizer_form embed__optimizer_adam_sparse = {.name = "adam_sparse",
+                                                            .by_column = true,
                                                             .takes = EMBED__ADAM_TAKES,
                                                             .flags = EMBED__ADAM_FLAGS,
                                                             .slots = 2,

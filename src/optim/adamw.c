@@ -8,6 +8,7 @@ static bool every_row(const embed_optimizer_options *o) {
 }
 
 const embed__optimizer_form embed__optimizer_adamw = {.name = "adamw",
+                                                      .by_column = true,
                                                       .takes = EMBED__ADAM_TAKES,
                                                       .flags = EMBED__ADAM_FLAGS,
                                                       .slots = 2,

@@ -18,6 +18,7 @@ static void update(const embed__kernels *k, const embed_optimizer_options *o, co
 }
 
 const embed__optimizer_form embed__optimizer_ftrl = {.name = "ftrl",
+                                                     .by_column = true,
                                                      .takes = EMBED__TAKES_BETA1 | EMBED__TAKES_DECAY | EMBED__TAKES_L1,
                                                      .flags = EMBED_OPTIM_BETA1_ZERO,
                                                      .slots = 2,

@@ -175,7 +175,7 @@ void embed__catch_up(const embed__updating *u, int32_t worker, embed__trained_ro
   const embed_optimizer *o = u->o;
   const embed__history *h = o->history;
   const int64_t from = embed__stamp_step(stamp);
-  if (from == o->step || (embed__is_new(stamp) && o->o.weight_decay == 0)) return;
+  if (from >= o->step || (embed__is_new(stamp) && o->o.weight_decay == 0)) return; /* above: of a step that an executor broke off */
   if (h->terms == 0) {
     replay(u, worker, r, from, o->step, true);
     return;

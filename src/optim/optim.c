@@ -88,7 +88,7 @@ void embed_optimizer_release(embed_optimizer *o) { embed__optimizer_release(o); 
 
 /* Where the parts of the block begin; -1: it does not fit into an int64_t. */
 typedef struct layout {
-  int64_t stamps, scalars, state, bytes;
+  int64_t stamps, scalars, columns, state, bytes;
 } layout;
 
 static int64_t aligned(int64_t bytes) {
@@ -105,7 +105,8 @@ static bool lay_out(embed_optimizer *o, layout *l) {
   if (!embed__mul(o->rows, stamp, &stamps) || !embed__mul(o->rows, o->form->scalars * (int64_t)sizeof(float), &scalars)) return false;
   l->state = 0;
   if (!embed__add(l->state, state, &l->stamps) || !embed__add(l->stamps, aligned(stamps), &l->scalars)) return false;
-  return embed__add(l->scalars, aligned(scalars), &l->bytes);
+  if (!embed__add(l->scalars, aligned(scalars), &l->columns)) return false;
+  return embed__add(l->columns, o->form->columns ? aligned(o->dim * (int64_t)sizeof(float)) : 0, &l->bytes);
 }
 
 typedef struct clear_job {
@@ -134,7 +135,8 @@ static embed_status take_block(embed_context *ctx, embed_optimizer *o) {
   o->block = block;
   if (o->slots) o->state = block + l.state;
   if (l.scalars > l.stamps) o->stamps = (int64_t *)(void *)(block + l.stamps);
-  if (l.bytes > l.scalars) o->scalars = (float *)(void *)(block + l.scalars);
+  if (l.columns > l.scalars) o->scalars = (float *)(void *)(block + l.scalars);
+  if (l.bytes > l.columns) o->columns = (float *)(void *)(block + l.columns);
   clear_job job = {block, bytes};
   EMBED__TRY(embed__run(ctx, embed__ceil_div(bytes, EMBED__HUGE_PAGE), clear, &job));
   for (int64_t r = 0; o->form->deferred && r < o->rows; ++r) o->stamps[r] = ~(int64_t)0; /* at step 0, never had gradient */

@@ -10,6 +10,12 @@
 #include "core/refcount.h"
 #include "table/table.h"
 
+/* What a form has found out about all rows of a step before the first is updated. */
+typedef struct embed__survey {
+  const float *profile; /* [dim] */
+  float factor, most;
+} embed__survey;
+
 /* One row while it is updated, all in floats. */
 typedef struct embed__trained_row {
   int64_t row, dim;
@@ -18,24 +24,33 @@ typedef struct embed__trained_row {
   float *slot[2]; /* moments and the like */
   float *scalars; /* [form->scalars] */
   float *work;    /* [dim], the form's own */
+  int64_t next;   /* the row that comes after it, to be fetched on the way; -1 = none */
+  const embed__survey *survey;
 } embed__trained_row;
 
 /* What a form has use for; anything else that is not 0 is refused. */
 enum { EMBED__TAKES_BETA1 = 1, EMBED__TAKES_BETA2 = 2, EMBED__TAKES_EPSILON = 4, EMBED__TAKES_MOMENTUM = 8, EMBED__TAKES_DECAY = 16, EMBED__TAKES_L1 = 32 };
 enum { EMBED__MOST_SLOTS = 2 };
 
+struct embed__updating;
+
 typedef struct embed__optimizer_form {
   const char *name;
   uint32_t takes, flags;                               /* EMBED__TAKES_*, EMBED_OPTIM_* */
   int slots;                                           /* rows of floats beside each row; with EMBED__TAKES_MOMENTUM none without momentum */
   int scalars;                                         /* floats beside each row */
+  bool columns;                                        /* a float beside each column of the table */
   bool l2;                                             /* weight decay is added to the gradient */
+  bool by_column;                                      /* update looks at each column alone: some of a row at a time are as good */
   bool own_step;                                       /* `step` of numbers counts the steps of the row, not of the table */
   bool deferred;                                       /* rows without gradient catch up later */
   double beta1, beta2, epsilon;                        /* defaults */
   bool (*every_row)(const embed_optimizer_options *o); /* rows without gradient move too; NULL = never */
   void (*numbers)(const embed_optimizer_options *o, double lr, int64_t step, embed__opt_numbers *n); /* of step 1, 2, ..; n is zeroed */
   void (*update)(const embed__kernels *k, const embed_optimizer_options *o, const embed__opt_numbers *n, embed__trained_row *r);
+  /* Before the first row of a step: a look at the rows that will be updated, those of g that are not frozen, in an order of their own; the
+   * last thing that may fail, and on E_MEMORY nothing has changed. NULL = none. */
+  embed_status (*survey)(embed_context *ctx, const struct embed__updating *u, const embed_grad *g, float scale, embed__survey *out);
 } embed__optimizer_form;
 
 /* One per line of the registry, each in a file of its own. */
@@ -58,10 +73,11 @@ struct embed_optimizer {
   int64_t slot_bytes, state_bytes; /* of one slot of a row; from one row's slots to the next's */
   unsigned char *state;            /* [rows], state_bytes each, or NULL */
   float *scalars;                  /* [rows, form->scalars] or NULL */
+  float *columns;                  /* [dim] or NULL */
   int64_t *stamps;                 /* [rows] or NULL; deferred: the step that the row is at, own_step: its steps */
   unsigned char *frozen;           /* bit r % 8 of byte r / 8: row r stays as it is; NULL = none */
   embed__history *history;         /* deferred */
-  void *block;                     /* holds scalars, stamps and state */
+  void *block;                     /* holds scalars, columns, stamps and state */
   int64_t block_bytes;
   size_t block_alignment;
 };
@@ -94,6 +110,7 @@ typedef struct embed__updating {
   float *scratch;     /* [workers, EMBED__ROWS_OF_SCRATCH, dim] */
   const float *zeros; /* [dim] */
   double lr;          /* of the step */
+  const embed__survey *survey;
   bool in_place, state_in_place;
 } embed__updating;
 enum { EMBED__ROWS_OF_SCRATCH = 3 + EMBED__MOST_SLOTS };
@@ -105,6 +122,8 @@ static inline float *embed__gradient_room(const embed__updating *u, int32_t work
 }
 /* Fetches the row and its state into the caches, ahead of its turn. */
 void embed__row_prefetch(const embed__updating *u, int64_t row);
+/* Whether a step does that by itself, some columns at a time, for the row that it is told of: then memory is never idle. */
+static inline bool embed__fetches_ahead(const embed__updating *u) { return u->in_place && u->state_in_place && u->o->form->by_column && !u->o->history; }
 /* One step of one row that is open; g NULL = no gradient. */
 void embed__row_step(const embed__updating *u, embed__trained_row *r, float *room, const float *g, float scale, const embed__opt_numbers *n);
 

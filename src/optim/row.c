@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/checked.h"
 #include "core/error.h"
 #include "core/half.h"
 #include "core/philox.h"
@@ -27,7 +28,7 @@ void embed__row_open(const embed__updating *u, int32_t worker, int64_t row, embe
   const int64_t dim = u->t->dim;
   float *scratch = u->scratch + (int64_t)worker * EMBED__ROWS_OF_SCRATCH * dim;
   unsigned char *stored = u->t->data + row * u->t->row_bytes;
-  *r = (embed__trained_row){.row = row, .dim = dim, .w = scratch, .work = scratch + dim};
+  *r = (embed__trained_row){.row = row, .dim = dim, .w = scratch, .work = scratch + dim, .next = -1, .survey = u->survey};
   if (u->in_place)
     r->w = (float *)(void *)stored;
   else
@@ -119,6 +120,31 @@ static void cap_norm(const embed__updating *u, embed__trained_row *r) {
   if (norm > u->o->o.max_norm) u->kernels->row.scale(r->w, r->dim, (float)(u->o->o.max_norm / (norm + 1e-7)));
 }
 
+/* Some columns at a time, those of the next row fetched before: all lines of it at once would wait for the memory, and the memory then for us.
+ * Measured (2 threads, SparseAdam, medians of 60 in one process): 4,096 rows of 768 2.4 ms, at once 2.8; 16,384 of 384 6.6, at once 7.1. */
+static void update_row(const embed__updating *u, const embed__opt_numbers *n, embed__trained_row *r) {
+  enum { COLUMNS = 128 };
+  const embed_optimizer *o = u->o;
+  if (r->next < 0) {
+    o->form->update(u->kernels, &o->o, n, r);
+    return;
+  }
+  const float *next = (const float *)(const void *)(u->t->data + r->next * u->t->row_bytes);
+  for (int64_t first = 0; first < r->dim; first += COLUMNS) {
+    embed__trained_row part = *r;
+    part.dim = embed__min(COLUMNS, r->dim - first);
+    part.w += first;
+    part.g += first;
+    for (int64_t j = 0; j < part.dim; j += 16) __builtin_prefetch(next + first + j, 1, 3);
+    for (int i = 0; i < o->slots; ++i) {
+      const float *slot = (const float *)(const void *)slot_at(o, r->next, i) + first;
+      part.slot[i] += first;
+      for (int64_t j = 0; j < part.dim; j += 16) __builtin_prefetch(slot + j, 1, 3);
+    }
+    o->form->update(u->kernels, &o->o, n, &part);
+  }
+}
+
 void embed__row_step(const embed__updating *u, embed__trained_row *r, float *room, const float *g, float scale, const embed__opt_numbers *n) {
   const embed_optimizer *o = u->o;
   const float l2 = o->form->l2 ? (float)o->o.weight_decay : 0;
@@ -130,9 +156,9 @@ void embed__row_step(const embed__updating *u, embed__trained_row *r, float *roo
   if (o->form->own_step) {
     embed__opt_numbers own = {0};
     o->form->numbers(&o->o, u->lr, ++o->stamps[r->row], &own);
-    o->form->update(u->kernels, &o->o, &own, r);
+    update_row(u, &own, r);
   } else {
-    o->form->update(u->kernels, &o->o, n, r);
+    update_row(u, n, r);
   }
   if (g && o->o.max_norm > 0) cap_norm(u, r);
 }

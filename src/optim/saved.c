@@ -3,7 +3,8 @@
  *
  *   160 bytes: u32 version 1, i32 kind, u32 flags, i32 state's dtype, i32 table's dtype, u32 0, u64 rows, dim, step, f64 lr, beta1, beta2,
  *   epsilon, momentum, weight_decay, max_norm, l1, u64 seed, base, count of rates, 1 = there is a bitmap, 0, 0
- *   rows x slots x dim of the state's dtype, rows x scalars of f32, rows stamps of i64, rates of f64, the bitmap of frozen rows
+ *   rows x slots x dim of the state's dtype, rows x scalars of f32, rows stamps of i64, rates of f64, the bitmap of frozen rows, for
+ *   Adafactor a f32 per column
  *
  * The sums of a history are made anew from its rates. */
 #include <inttypes.h>
@@ -52,7 +53,7 @@ static double *numbers_of(embed_optimizer_options *o, int i) {
 
 /* Bytes of the parts behind the header, in their order; false: past an int64_t. */
 typedef struct parts {
-  int64_t state, scalars, stamps, rates, bitmap, all;
+  int64_t state, scalars, stamps, rates, bitmap, columns, all;
 } parts;
 
 static bool parts_of(const embed_optimizer *o, int64_t rates, bool bitmap, parts *p) {
@@ -61,8 +62,9 @@ static bool parts_of(const embed_optimizer *o, int64_t rates, bool bitmap, parts
   if (!embed__mul(o->rows, o->form->scalars * (int64_t)sizeof(float), &p->scalars)) return false;
   if (!embed__mul(o->rows, o->stamps ? (int64_t)sizeof *o->stamps : 0, &p->stamps) || !embed__mul(rates, sizeof(double), &p->rates)) return false;
   p->bitmap = bitmap ? embed__bitmap_bytes(o->rows) : 0;
+  p->columns = o->columns ? o->dim * (int64_t)sizeof(float) : 0; /* no more than a row's slot would have */
   return embed__add(HEADER, p->state, &p->all) && embed__add(p->all, p->scalars, &p->all) && embed__add(p->all, p->stamps, &p->all) &&
-         embed__add(p->all, p->rates, &p->all) && embed__add(p->all, p->bitmap, &p->all);
+         embed__add(p->all, p->rates, &p->all) && embed__add(p->all, p->bitmap, &p->all) && embed__add(p->all, p->columns, &p->all);
 }
 
 /* --- Writing */
@@ -116,7 +118,8 @@ static embed_status give_parts(embed_context *ctx, void *arg, embed__section_sin
   EMBED__TRY(embed__section_add(ctx, sink, o->scalars, p.scalars));
   EMBED__TRY(embed__section_add(ctx, sink, o->stamps, p.stamps));
   for (int64_t i = 0; i < rates_of(o); ++i) EMBED__TRY(embed__section_add(ctx, sink, &o->history->past[i].lr, sizeof(double)));
-  return embed__section_add(ctx, sink, o->frozen, p.bitmap);
+  EMBED__TRY(embed__section_add(ctx, sink, o->frozen, p.bitmap));
+  return embed__section_add(ctx, sink, o->columns, p.columns);
 }
 
 /* The name under which the writer has this table as it is stored; NULL = it has not. */
@@ -223,6 +226,7 @@ static embed_status read_parts(embed_context *ctx, const embed_file *f, const un
   if (o->history) EMBED__TRY(read_history(ctx, f, o, (int64_t)base, (int64_t)step, at));
   o->step = (int64_t)step;
   at += p.rates;
+  if (p.columns) memcpy(o->columns, at + p.bitmap, (size_t)p.columns);
   if (!p.bitmap) return EMBED_OK;
   o->frozen = embed__allocate(&o->memory, (size_t)p.bitmap, EMBED__ALIGNMENT);
   if (!o->frozen) return embed__out_of_memory(ctx, p.bitmap);

@@ -21,6 +21,7 @@ static void update(const embed__kernels *k, const embed_optimizer_options *o, co
 }
 
 const embed__optimizer_form embed__optimizer_sgd = {.name = "sgd",
+                                                    .by_column = true,
                                                     .takes = EMBED__TAKES_MOMENTUM | EMBED__TAKES_DECAY,
                                                     .flags = EMBED_OPTIM_LAZY | EMBED_OPTIM_NESTEROV,
                                                     .slots = 1,

@@ -59,7 +59,7 @@ static embed_status measure_gradient(embed_context *ctx, step_job *job, const em
   return EMBED_OK;
 }
 
-static void step_row(const step_job *job, int32_t worker, int64_t row, const float *g) {
+static void step_row(const step_job *job, int32_t worker, int64_t row, const float *g, int64_t next) {
   embed_optimizer *o = job->u.o;
   embed__trained_row r;
   const embed__updating *u = &job->u;
@@ -78,6 +78,7 @@ static void step_row(const step_job *job, int32_t worker, int64_t row, const flo
     n = &own_numbers;
   }
   embed__row_open(u, worker, row, &r);
+  r.next = next;
   if (o->history) embed__catch_up(u, worker, &r, o->stamps[row]);
   embed__row_step(u, &r, embed__gradient_room(u, worker), g, job->scale, n);
   embed__row_close(u, &r, o->step + 1);
@@ -101,14 +102,16 @@ static void step_rows(void *arg, int64_t task, int32_t worker) {
   step_job *job = arg;
   const embed_grad *g = job->g;
   const int64_t first = task * job->grain, end = embed__min(job->items, first + job->grain);
+  const bool ahead = embed__fetches_ahead(&job->u);
   int64_t place = job->every_row && !g->dense ? place_of(g, first) : first;
   for (int64_t i = first; i < end; ++i) {
     if (!job->every_row || g->dense) {
-      if (i + 1 < end) embed__row_prefetch(&job->u, embed__grad_id(g, i + 1));
-      step_row(job, worker, embed__grad_id(g, i), embed__grad_row(g, i));
+      const int64_t next = i + 1 < end ? embed__grad_id(g, i + 1) : -1;
+      if (next >= 0 && !ahead) embed__row_prefetch(&job->u, next);
+      step_row(job, worker, embed__grad_id(g, i), embed__grad_row(g, i), ahead ? next : -1);
     } else {
       const bool has = place < g->rows && g->ids[place] == i;
-      step_row(job, worker, i, has ? embed__grad_row(g, place) : NULL);
+      step_row(job, worker, i, has ? embed__grad_row(g, place) : NULL, -1);
       place += has;
     }
   }
@@ -152,6 +155,7 @@ static embed_status check_gradient(embed_context *ctx, const embed_optimizer *o,
 
 static embed_status step(embed_context *ctx, embed_optimizer *o, embed_table *t, const embed_grad *g, const embed_step_options *s) {
   const double lr = s->flags & EMBED_STEP_LR ? s->lr : o->o.lr;
+  embed__survey survey = {0};
   step_job job = {.g = g, .row_rates = s->row_rates, .scale = s->grad_scale != 0 ? (float)s->grad_scale : 1, .grain = embed__max(1, TASK_BYTES / 4 / o->dim)};
   EMBED__TRY(check_options(ctx, o, s, lr));
   EMBED__TRY(check_row_rates(ctx, o, s->row_rates, lr));
@@ -161,6 +165,8 @@ static embed_status step(embed_context *ctx, embed_optimizer *o, embed_table *t,
   atomic_init(&job.nonfinite, INT64_MAX);
   EMBED__TRY(measure_gradient(ctx, &job, s));
   job.u.lr = lr;
+  if (o->form->survey) EMBED__TRY(o->form->survey(ctx, &job.u, g, job.scale, &survey));
+  job.u.survey = &survey;
   job.every_row = g->dense || (o->form->every_row && o->form->every_row(&o->o));
   job.items = job.every_row ? o->rows : g->rows;
   o->form->numbers(&o->o, lr, o->step + 1, &job.numbers);

@@ -38,6 +38,8 @@ static inline void release_writer(void *made) { embed_writer_release(made); }
 static inline void release_rules(void *made) { embed_rules_release(made); }
 static inline void release_result(void *made) { embed_result_release(made); }
 static inline void release_grad(void *made) { embed_grad_release(made); }
+static inline void release_candidates(void *made) { embed_candidates_release(made); }
+static inline void release_huffman(void *made) { embed_huffman_release(made); }
 static inline void release_optimizer(void *made) { embed_optimizer_release(made); }
 
 #define MAKES(o, type, call)       \
@@ -48,18 +50,20 @@ static inline void release_optimizer(void *made) { embed_optimizer_release(made)
     (o)->release = release_##type; \
     return status;                 \
   } while (0)
-#define release_embed_table     release_table
-#define release_embed_head      release_head
-#define release_embed_file      release_file
-#define release_embed_writer    release_writer
-#define release_embed_rules     release_rules
-#define release_embed_result    release_result
-#define release_embed_table     release_table
-#define release_embed_head      release_head
-#define release_embed_file      release_file
-#define release_embed_writer    release_writer
-#define release_embed_grad      release_grad
-#define release_embed_optimizer release_optimizer
+#define release_embed_table      release_table
+#define release_embed_head       release_head
+#define release_embed_file       release_file
+#define release_embed_writer     release_writer
+#define release_embed_rules      release_rules
+#define release_embed_result     release_result
+#define release_embed_table      release_table
+#define release_embed_head       release_head
+#define release_embed_file       release_file
+#define release_embed_writer     release_writer
+#define release_embed_grad       release_grad
+#define release_embed_optimizer  release_optimizer
+#define release_embed_candidates release_candidates
+#define release_embed_huffman    release_huffman
 
 static inline embed_status use_table_create(embed_context *ctx, const world *w, const void *options, outcome *o) {
   (void)w;
@@ -486,6 +490,81 @@ static inline embed_status use_sequence_logprobs_backward(embed_context *ctx, co
   embed_grad_release(g);
   return status;
 }
+static inline embed_status use_candidates_create(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  (void)w;
+  MAKES(o, embed_candidates, embed_candidates_create(ctx, WORLD_ROWS, NULL, options, &handle));
+}
+static inline embed_status use_candidates_draw(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  embed_candidates *c = NULL;
+  (void)options;
+  OK(embed_candidates_create(w->ctx, WORLD_ROWS, NULL, NULL, &c));
+  embed_status status = embed_candidates_draw(ctx, c, 0, WORLD_N, (int32_t *)(void *)o->out, (int64_t *)(void *)(o->out + 512));
+  embed_candidates_release(c);
+  return status;
+}
+static inline embed_status use_candidates_log_expected(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  embed_candidates *c = NULL;
+  (void)options;
+  OK(embed_candidates_create(w->ctx, WORLD_ROWS, NULL, NULL, &c));
+  embed_status status = embed_candidates_log_expected(ctx, c, w->ids, WORLD_N, 5, (float *)(void *)o->out);
+  embed_candidates_release(c);
+  return status;
+}
+static inline embed_status use_sampled_loss(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  embed_grad *g = NULL;
+  OK(embed_grad_create(w->ctx, WORLD_DIM, &g));
+  embed_status status = embed_sampled_loss(ctx, w->head, w->vectors, EMBED_BF16, WORLD_N, 0, w->ids, w->ids, 1, NULL, NULL, NULL, (float *)(void *)o->out,
+                                           (int64_t *)(void *)(o->out + 512), o->out + 1024, EMBED_BF16, 0, g, options);
+  assert_int_equal(embed_grad_rows(g), status == EMBED_OK ? WORLD_N : 0);
+  embed_grad_release(g);
+  return status;
+}
+static inline embed_status use_sampled_loss_per_row(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  const embed_sampled_options per_row = {.size = sizeof per_row, .flags = EMBED_SAMPLED_PER_ROW, .kind = EMBED_SAMPLED_NEGATIVE};
+  const int32_t candidates[WORLD_N] = {w->ids[1], w->ids[2], w->ids[0]};
+  embed_grad *g = NULL;
+  (void)options, (void)o;
+  OK(embed_grad_create_dense(w->ctx, WORLD_ROWS, WORLD_DIM, NULL, 0, &g));
+  embed_status status = embed_sampled_loss(ctx, w->head, w->vectors, EMBED_F32, WORLD_N, 0, w->ids, candidates, 1, NULL, NULL, w->vectors, NULL, NULL, NULL,
+                                           EMBED_F32, 0, g, &per_row);
+  embed_grad_release(g);
+  return status;
+}
+static const int64_t world_counts[WORLD_ROWS + 1] = {7, 5, 3, 3, 2, 1, 1};
+static inline embed_status use_huffman_create(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  (void)w, (void)options;
+  MAKES(o, embed_huffman, embed_huffman_create(ctx, world_counts, WORLD_ROWS + 1, &handle));
+}
+static inline embed_huffman *world_tree(const world *w) {
+  embed_huffman *t = NULL;
+  OK(embed_huffman_create(w->ctx, world_counts, WORLD_ROWS + 1, &t));
+  return t;
+}
+static inline embed_status use_huffman_path(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  embed_huffman *t = world_tree(w);
+  (void)options;
+  embed_status status = embed_huffman_path(ctx, t, 5, (int32_t *)(void *)o->out, (int32_t *)(void *)(o->out + 512), 8, (int64_t *)(void *)(o->out + 1024));
+  embed_huffman_release(t);
+  return status;
+}
+static inline embed_status use_huffman_loss(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  embed_huffman *t = world_tree(w);
+  embed_grad *g = NULL;
+  OK(embed_grad_create(w->ctx, WORLD_DIM, &g));
+  embed_status status = embed_huffman_loss(ctx, w->head, t, w->vectors, EMBED_BF16, WORLD_N, 0, w->ids, NULL, (float *)(void *)o->out,
+                                           (int64_t *)(void *)(o->out + 512), o->out + 1024, EMBED_BF16, 0, g, options);
+  assert_true((embed_grad_rows(g) > 0) == (status == EMBED_OK));
+  embed_grad_release(g);
+  embed_huffman_release(t);
+  return status;
+}
+static inline embed_status use_huffman_predict(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  embed_huffman *t = world_tree(w);
+  embed_status status = embed_huffman_predict(ctx, w->head, t, w->vectors, EMBED_F32, WORLD_N, 0, 2, (int32_t *)(void *)o->out, (float *)(void *)(o->out + 512),
+                                              (int64_t *)(void *)(o->out + 1024), options);
+  embed_huffman_release(t);
+  return status;
+}
 
 typedef struct call {
   const char *name;
@@ -537,6 +616,15 @@ static const call calls[] = {
     {"cross_entropy_train", use_cross_entropy_train, sizeof(embed_loss_options), 0},
     {"distill", use_distill, sizeof(embed_distill_options), 0},
     {"distill_train", use_distill_train, sizeof(embed_distill_options), 0},
+    {"candidates_create", use_candidates_create, sizeof(embed_candidates_options), 0},
+    {"candidates_draw", use_candidates_draw, 0, 0},
+    {"candidates_log_expected", use_candidates_log_expected, 0, 0},
+    {"sampled_loss", use_sampled_loss, sizeof(embed_sampled_options), 0},
+    {"sampled_loss_per_row", use_sampled_loss_per_row, 0, 0},
+    {"huffman_create", use_huffman_create, 0, 0},
+    {"huffman_path", use_huffman_path, 0, 0},
+    {"huffman_loss", use_huffman_loss, sizeof(embed_huffman_options), 0},
+    {"huffman_predict", use_huffman_predict, sizeof(embed_huffman_predict_options), 0},
     {"sequence_logprobs", use_sequence_logprobs, sizeof(embed_loss_options), 0},
     {"sequence_logprobs_backward", use_sequence_logprobs_backward, sizeof(embed_loss_options), 0},
     {"norms", use_norms, 0, 0},

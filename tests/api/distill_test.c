@@ -248,6 +248,30 @@ static pair large(int js) {
   return p;
 }
 
+/* Where logits are made again, memory ends among other table rows for every number of hidden rows. */
+static void nor_does_how_many_logits_are_kept(void **state) {
+  enum { N = 128, DIM = 8, FEW = 48 };
+  embed_context *ctx = context_with(NULL, 2);
+  float few[FEW * DIM];
+  (void)state;
+  for (int js = 0; js < 2; ++js) {
+    pair p = pair_new(80000, 4, DIM, N, 5);
+    p.o.divergence = js;
+    p.o.reduction = EMBED_REDUCE_SUM;
+    heads h = heads_of(ctx, &p);
+    for (int64_t n = FEW; n <= N; n += n == FEW ? 52 : 14) {
+      p.student.n = p.teacher.n = n;
+      training t = distilled(ctx, &p, &h);
+      if (n == FEW) memcpy(few, t.dx, sizeof few);
+      assert_same_bits(t.dx, few, sizeof few);
+      training_free(&t);
+    }
+    heads_free(&h);
+    pair_free(&p);
+  }
+  embed_context_release(ctx);
+}
+
 static void threads_and_the_other_rows_do_not_change_a_bit(void **state) {
   static const int32_t threads[4] = {1, 2, 7, 2};
   (void)state;
@@ -463,6 +487,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_student_like_its_teacher_has_a_small_loss_with_all_its_digits),
     cmocka_unit_test(classes_of_minus_infinity_and_nan_do_as_documented),
     cmocka_unit_test(threads_and_the_other_rows_do_not_change_a_bit),
+    cmocka_unit_test(nor_does_how_many_logits_are_kept),
     cmocka_unit_test(memory_stays_below_64_megabytes),
     cmocka_unit_test(every_dtype_is_as_its_decoded_rows),
     cmocka_unit_test(ignored_rows_are_not_read_and_hidden_may_become_its_gradient),

@@ -113,6 +113,27 @@ static void a_rows_loss_and_gradient_do_not_depend_on_the_others(void **state) {
   problem_free(&p);
 }
 
+/* Where logits are made again, memory ends among other table rows for every number of hidden rows. */
+static void nor_on_how_many_logits_are_kept(void **state) {
+  enum { DIM = 8, N = 128, FEW = 48 };
+  problem p = problem_new(151936, DIM, N, 5);
+  embed_context *ctx = context_of(2, 0, NULL);
+  embed_head *h = head_of(ctx, &p, table_of(ctx, &p));
+  float *dx = zeroed(N * DIM, 4), *ones = zeroed(N, 4), few[FEW * DIM];
+  (void)state;
+  for (int i = 0; i < N; ++i) ones[i] = 1;
+  for (int i = 0; i < N; ++i) p.targets[i] = 0; /* elsewhere gradients are small: a sum in another order is another number */
+  OK(embed_cross_entropy_train(ctx, h, p.x, EMBED_F32, FEW, 0, p.targets, ones, NULL, NULL, few, EMBED_F32, 0, NULL, NULL));
+  for (int64_t n = 100; n <= N; n += 14) {
+    OK(embed_cross_entropy_train(ctx, h, p.x, EMBED_F32, n, 0, p.targets, ones, NULL, NULL, dx, EMBED_F32, 0, NULL, NULL));
+    assert_same_bits(dx, few, sizeof few);
+  }
+  free(dx), free(ones);
+  embed_head_release(h);
+  embed_context_release(ctx);
+  problem_free(&p);
+}
+
 /* A table of another dtype has the loss and the gradients of its decoded rows; d_hidden in 16 bits is rounded once. */
 static void every_dtype_is_as_its_decoded_rows(void **state) {
   static const embed_dtype types[] = {EMBED_F16, EMBED_BF16, EMBED_I8_ROW, EMBED_I4_GROUP, EMBED_Q8_0, EMBED_Q4_0, EMBED_Q4_K, EMBED_Q6_K, EMBED_F64};
@@ -494,6 +515,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(gradients_are_right_for_every_shape_and_level),
     cmocka_unit_test(threads_do_not_change_a_bit),
     cmocka_unit_test(a_rows_loss_and_gradient_do_not_depend_on_the_others),
+    cmocka_unit_test(nor_on_how_many_logits_are_kept),
     cmocka_unit_test(every_dtype_is_as_its_decoded_rows),
     cmocka_unit_test(rows_may_lie_anywhere),
     cmocka_unit_test(strides_padding_rows_and_what_was_there_stay),

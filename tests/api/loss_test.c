@@ -361,6 +361,82 @@ static void gradients_of_many_chunks_of_bfloats_round_to_the_right_ones(void **s
 }
 
 /* The target's probability rounds to 1 in float: its slope is the sum of the others' all the same. */
+/* A NaN among the logits is a NaN in the loss, also of a target whose class weighs 0; an infinite logit is left out by that weight. */
+static void a_weight_of_0_hides_no_nan(void **state) {
+  static const float weight[2] = {0, 1}, rows[] = {1, 1, 0, 0};
+  const float hidden[4] = {NAN, 0, 1, 0};
+  const int32_t targets[2] = {0, 0};
+  embed_context *ctx = context_new();
+  problem p = {.vocab = 2, .dim = 2, .n = 2, .scale = 1, .w = (float *)(uintptr_t)rows};
+  embed_loss_options o = {.size = sizeof o, .class_weight = weight};
+  embed_head *h = head_of(ctx, &p, table_of(ctx, &p));
+  float loss[2];
+  (void)state;
+  OK(embed_cross_entropy(ctx, h, hidden, EMBED_F32, 2, 0, targets, loss, NULL, &o));
+  assert_true(isnan(loss[0]) && loss[1] == 0);
+  embed_head_release(h);
+  embed_context_release(ctx);
+}
+
+/* The head of rows 7, 2, 9, 4: targets are original ids, as everywhere on a subset, and so are the rows of the gradient. */
+static void a_subset_takes_original_ids(void **state) {
+  enum { VOCAB = 12, DIM = 5, N = 9, KEPT = 4 };
+  static const int32_t kept[KEPT] = {7, 2, 9, 4};
+  embed_context *ctx = context_new();
+  uint64_t seed = 5;
+  problem whole = problem_new(VOCAB, DIM, N, 3), small = problem_new(KEPT, DIM, N, 3);
+  int32_t targets[N];
+  (void)state;
+  whole.bias = random_floats(VOCAB, 1, &seed);
+  small.bias = zeroed(KEPT, 4), small.up = random_floats(N, 1, &seed);
+  small.o.flags = EMBED_LOSS_IGNORE_INDEX, small.o.ignore_index = -3;
+  memcpy(small.x, whole.x, N * DIM * 4);
+  for (int v = 0; v < KEPT; ++v) {
+    memcpy(small.w + v * DIM, whole.w + kept[v] * DIM, DIM * 4);
+    small.bias[v] = whole.bias[kept[v]];
+  }
+  for (int i = 0; i < N; ++i) {
+    small.targets[i] = i % 4 % 2 ? -3 : i % 4;
+    targets[i] = i % 4 == 3 ? 2 : kept[i % 4]; /* 2 is of the subset, and ignored */
+  }
+  embed_loss_options o = small.o;
+  o.ignore_index = 2;
+  embed_head *h = head_of(ctx, &whole, table_of(ctx, &whole)), *subset = NULL;
+  OK(embed_head_create_subset(ctx, h, kept, KEPT, &subset));
+  answer want = answer_in_double(&small);
+  float loss[N], again[N], lse[N], dx[N * DIM], dw[KEPT * DIM] = {0};
+  int64_t count = 0;
+  for (int dense = 0; dense < 2; ++dense) {
+    embed_grad *g = NULL;
+    OK(dense ? embed_grad_create_dense(ctx, VOCAB, DIM, NULL, 0, &g) : embed_grad_create(ctx, DIM, &g));
+    OK(embed_cross_entropy_train(ctx, subset, whole.x, EMBED_F32, N, 0, targets, small.up, loss, &count, dx, EMBED_F32, 0, g, &o));
+    CLOSE(loss, want.loss, N, 2e-6);
+    CLOSE(dx, want.dx, N * DIM, 2e-6);
+    assert_true(count == want.count && embed_grad_rows(g) == VOCAB);
+    for (int v = 0; v < VOCAB; ++v) {
+      const double none[DIM] = {0}, zero = 0;
+      int at = 0;
+      while (at < KEPT && kept[at] != v) ++at;
+      CLOSE(embed_grad_values(g) + v * DIM, at < KEPT ? want.dw + at * DIM : none, DIM, 2e-6);
+      CLOSE(embed_grad_bias(g) + v, at < KEPT ? want.db + at : &zero, 1, 2e-6);
+    }
+    embed_grad_release(g);
+  }
+  OK(embed_cross_entropy(ctx, subset, whole.x, EMBED_F32, N, 0, targets, again, lse, &o));
+  CLOSE(again, want.loss, N, 2e-6);
+  OK(embed_cross_entropy_backward(ctx, subset, whole.x, EMBED_F32, N, 0, targets, lse, small.up, dx, 0, dw, 0, &o));
+  CLOSE(dw, want.dw, KEPT * DIM, 2e-6); /* by column, as logits */
+  targets[6] = 8;                       /* is no id of the subset */
+  assert_int_equal(embed_cross_entropy(ctx, subset, whole.x, EMBED_F32, N, 0, targets, again, lse, &o), EMBED_E_ID);
+  assert_int_equal(embed_error_at(ctx), 6);
+  answer_free(&want);
+  embed_head_release(subset);
+  embed_head_release(h);
+  embed_context_release(ctx);
+  problem_free(&whole);
+  problem_free(&small);
+}
+
 static void slopes_near_certainty_are_not_lost(void **state) {
   problem p = problem_new(3, 3, 1, 1);
   embed_context *ctx = context_new();
@@ -390,6 +466,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(logits_of_minus_infinity_give_no_nan),
     cmocka_unit_test(ignored_rows_do_not_change_the_mean),
     cmocka_unit_test(gradients_of_many_chunks_of_bfloats_round_to_the_right_ones),
+    cmocka_unit_test(a_weight_of_0_hides_no_nan),
+    cmocka_unit_test(a_subset_takes_original_ids),
     cmocka_unit_test(slopes_near_certainty_are_not_lost),
 };
 TEST_MAIN(tests)

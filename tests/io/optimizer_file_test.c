@@ -6,9 +6,9 @@
 
 enum { ROWS = 60, DIM = 9, N = 8 };
 
-static const embed_optimizer_kind kinds[] = {EMBED_OPTIM_SGD,         EMBED_OPTIM_ADAGRAD,  EMBED_OPTIM_ADAGRAD_ROW,
-                                             EMBED_OPTIM_ADAM_SPARSE, EMBED_OPTIM_ADAMW,    EMBED_OPTIM_ADAMW_DEFERRED,
-                                             EMBED_OPTIM_ADAM_LAZY,   EMBED_OPTIM_ADAM_ROW, EMBED_OPTIM_FTRL};
+static const embed_optimizer_kind kinds[] = {EMBED_OPTIM_SGD,   EMBED_OPTIM_ADAGRAD,        EMBED_OPTIM_ADAGRAD_ROW, EMBED_OPTIM_ADAM_SPARSE,
+                                             EMBED_OPTIM_ADAMW, EMBED_OPTIM_ADAMW_DEFERRED, EMBED_OPTIM_ADAM_LAZY,   EMBED_OPTIM_ADAM_ROW,
+                                             EMBED_OPTIM_FTRL,  EMBED_OPTIM_ADAFACTOR};
 
 static embed_optimizer_options options_of(embed_optimizer_kind kind) {
   embed_optimizer_options o = {.size = sizeof o, .kind = kind, .lr = 0.01, .weight_decay = 0.1, .seed = 5};

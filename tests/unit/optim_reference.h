@@ -12,7 +12,7 @@ typedef struct reference {
   int64_t rows, dim, step;
   double lr, beta1, beta2, epsilon, momentum, weight_decay, l1;
   int lazy, nesterov;
-  double *w, *m, *v; /* [rows, dim] */
+  double *w, *m, *v; /* [rows, dim]; Adafactor: of v a row of column means */
   double *row;       /* [rows] */
   int64_t *steps;    /* [rows] */
 } reference;
@@ -23,6 +23,7 @@ static inline reference reference_new(embed_optimizer_kind kind, int64_t rows, i
   if (kind == EMBED_OPTIM_LAMB) r.epsilon = 1e-6;
   if (kind == EMBED_OPTIM_RMSPROP || kind == EMBED_OPTIM_LION) r.beta2 = 0.99;
   if (kind == EMBED_OPTIM_FTRL) r.beta1 = 0;
+  if (kind == EMBED_OPTIM_ADAFACTOR) r.epsilon = 0x1p-23;
   const size_t count = (size_t)(rows * dim);
   r.w = calloc(count, sizeof *r.w);
   r.m = calloc(count, sizeof *r.m);
@@ -118,12 +119,43 @@ static inline int reference_moves_every_row(const reference *r) {
   return r->kind == EMBED_OPTIM_ADAMW || r->kind == EMBED_OPTIM_ADAMW_DEFERRED;
 }
 
+/* Adafactor as the paper has it for a matrix, that of the rows with gradient. */
+static inline void reference_adafactor(reference *r, const int64_t *ids, int64_t n, const double *values, double lr) {
+  const int64_t dim = r->dim;
+  const double numbers = (double)(n * dim), share = pow((double)r->step, -0.8);
+  double *u = calloc((size_t)(n * dim + 1), sizeof *u), of_w = 0, of_u = 0, mean = 0;
+  for (int64_t j = 0; j < dim; ++j) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum += values[i * dim + j] * values[i * dim + j];
+    if (n > 0) r->v[j] += share * (sum / (double)n - r->v[j]);
+    mean += r->v[j] / (double)dim;
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    double *row = r->row + ids[i];
+    *row += pow((double)++r->steps[ids[i]], -0.8) * (reference_mean_square(r, values + i * dim, r->w, 0) - *row);
+    for (int64_t j = 0; j < dim; ++j) {
+      const double v = *row * r->v[j] / fmax(mean, r->epsilon), w = r->w[ids[i] * dim + j];
+      u[i * dim + j] = values[i * dim + j] / sqrt(fmax(v, r->epsilon * r->epsilon));
+      of_u += u[i * dim + j] * u[i * dim + j];
+      of_w += w * w;
+    }
+  }
+  const double step = fmin(lr, 1 / sqrt((double)r->step)) * fmax(1e-3, sqrt(of_w / numbers)) / fmax(1, sqrt(of_u / numbers));
+  for (int64_t i = 0; i < n * dim; ++i) {
+    double *w = r->w + ids[i / dim] * dim + i % dim;
+    *w = *w * (1 - lr * r->weight_decay) - step * u[i];
+  }
+  free(u);
+}
+
 /* values [n, dim] for the ids, which ascend and stand once. */
 static inline void reference_step(reference *r, const int64_t *ids, int64_t n, const double *values, double lr) {
   double *zeros = calloc((size_t)r->dim, sizeof *zeros);
   int64_t next = 0;
   ++r->step;
+  if (r->kind == EMBED_OPTIM_ADAFACTOR) reference_adafactor(r, ids, n, values, lr);
   for (int64_t row = 0; row < r->rows; ++row) {
+    if (r->kind == EMBED_OPTIM_ADAFACTOR) break;
     if (next < n && ids[next] == row)
       reference_row(r, row, values + next++ * r->dim, lr, r->step);
     else if (reference_moves_every_row(r))

@@ -48,6 +48,44 @@ static void the_formulas_give_the_published_numbers(void **state) {
   }
 }
 
+/* torch.optim.Adafactor (2.10's formulas in double, eps = (2^-23, 1e-3)): the same steps with zeros for the rows without gradient. */
+static void adafactor_gives_the_numbers_of_a_dense_matrix(void **state) {
+  static const double want[2][6] = {{0.5836560347544517, 1.6672360195213822, 3.2987757968879574, 3.3674829811028077, 4.582122480119327, 5.684722344591311},
+                                    {0.5814932918141815, 1.6619030187553137, 3.289170744398155, 3.356794937664508, 4.567972812281568, 5.667370578624473}};
+  static const int64_t all[3] = {0, 1, 2};
+  static const double values[3][6] = {{3, 2, 0, 0, .5, .25}, {0, 0, -1, 2, 0, 0}, {.1, -.2, 0, 0, 0, 0}};
+  embed_context *ctx = NULL;
+  (void)state;
+  assert_int_equal(embed_context_create(NULL, &ctx), EMBED_OK);
+  for (int decay = 0; decay < 2; ++decay) {
+    const embed_optimizer_options options = {.size = sizeof options, .kind = EMBED_OPTIM_ADAFACTOR, .lr = 0.1, .weight_decay = decay * 0.01};
+    float w[6], dense[6];
+    embed_table *t = NULL;
+    embed_optimizer *o = NULL;
+    embed_grad *g = NULL;
+    reference r = reference_new(EMBED_OPTIM_ADAFACTOR, 3, 2);
+    r.weight_decay = options.weight_decay;
+    for (int j = 0; j < 6; ++j) r.w[j] = (double)(w[j] = (float)(j + 1));
+    OK(ctx, embed_table_borrow(ctx, w, 3, 2, NULL, NULL, NULL, &t));
+    OK(ctx, embed_optimizer_create(ctx, t, &options, &o));
+    OK(ctx, embed_grad_create_dense(ctx, 3, 2, dense, 0, &g));
+    for (int s = 0; s < 3; ++s) {
+      for (int j = 0; j < 6; ++j) dense[j] = (float)values[s][j];
+      reference_step(&r, all, 3, values[s], 0.1);
+      OK(ctx, embed_optimizer_step(ctx, o, t, g, NULL));
+    }
+    for (int j = 0; j < 6; ++j) {
+      if (!(fabs(r.w[j] - want[decay][j]) <= 1e-12)) fail_msg("weight %d: %.17g, not %.17g", j, r.w[j], want[decay][j]);
+      if (!(fabs((double)w[j] - want[decay][j]) <= 1e-6)) fail_msg("weight %d: %.9g, not %.17g", j, (double)w[j], want[decay][j]);
+    }
+    reference_free(&r);
+    embed_grad_release(g);
+    embed_optimizer_release(o);
+    embed_table_release(t);
+  }
+  embed_context_release(ctx);
+}
+
 static embed_grad *gradient(embed_context *ctx, int64_t dim, const int32_t *ids, int64_t n, const float *values) {
   embed_grad *g = NULL;
   OK(ctx, embed_grad_create(ctx, dim, &g));
@@ -121,6 +159,8 @@ static const variant variants[] = {
     {.kind = EMBED_OPTIM_RMSPROP, .weight_decay = .1},
     {.kind = EMBED_OPTIM_LION, .weight_decay = .1},
     {.kind = EMBED_OPTIM_LAMB, .weight_decay = .1},
+    {.kind = EMBED_OPTIM_ADAFACTOR},
+    {.kind = EMBED_OPTIM_ADAFACTOR, .weight_decay = .1},
     {.kind = EMBED_OPTIM_FTRL},
     {.kind = EMBED_OPTIM_FTRL, .weight_decay = .1, .l1 = .01, .beta1 = 1},
 };
@@ -409,6 +449,7 @@ static void rates_are_what_their_formulas_say(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_formulas_give_the_published_numbers),
     cmocka_unit_test(the_library_gives_the_published_numbers),
+    cmocka_unit_test(adafactor_gives_the_numbers_of_a_dense_matrix),
     cmocka_unit_test(every_kind_follows_its_formula_within_a_few_ulp_a_step),
     cmocka_unit_test(every_level_gives_the_scalar_bits),
     cmocka_unit_test(closed_form_is_within_1e_6_of_the_dense_run_after_2000_steps),
