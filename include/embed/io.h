@@ -23,7 +23,7 @@ enum { EMBED_FILE_POPULATE = 1 /* fault pages in now */, EMBED_FILE_COPY = 2 /* 
        EMBED_FILE_CHECK = 4 /* check all sums of formats that have them */ };
 typedef int32_t embed_role;
 enum { EMBED_ROLE_NONE = -1, EMBED_ROLE_TOKEN = 0, EMBED_ROLE_HEAD, EMBED_ROLE_HEAD_BIAS, EMBED_ROLE_POSITION, EMBED_ROLE_TYPE, EMBED_ROLE_NORM,
-       EMBED_ROLE_NORM_BIAS };
+       EMBED_ROLE_NORM_BIAS, EMBED_ROLE_PER_LAYER /* rows for every layer */, EMBED_ROLE_NGRAM /* rows of n-grams */ };
 typedef struct embed_tensor_info { /* output struct; strings live as long as the file */
   uint32_t size, flags;
   const char *name, *stored; /* the file's own names of tensor and type */
@@ -51,9 +51,9 @@ typedef struct embed_conventions { /* output struct: what the file's family does
  *          one without tensors is a vocabulary); safetensors (F64 F32 F16 BF16 are tables, other types are listed), and the index of
  *          its shards, model.safetensors.index.json: all shards are opened and proved, tensors come in the map's order, and the map
  *          decides where a tensor is. npz ("NAME" of each NAME.npy, stored or, in a build with zlib, deflated; arrays of objects and
- *          structures are listed, never unpickled); PyTorch's zip checkpoints, torch.save since 1.6 ("model.wte.weight" of nested
- *          dicts, "0" of lists, "tensor" of one alone; storages that several tensors share are theirs alike; contiguous tensors and
- *          transposed matrices are tables, others are listed): nothing of their pickle is ever run, and one that names more than
+ *          structures are listed, never unpickled); PyTorch's checkpoints, zip archives and the files of before 1.6, and pytorch_model.bin.index.json as that of safetensors
+ *          ("model.wte.weight" of nested dicts, "0" of lists and tuples, "tensor" of one alone; storages that several tensors share are
+ *          theirs alike; vectors and matrices of any strides are tables, but expanded ones, which are listed): nothing of their pickle is ever run, and one that names more than
  *          tensors and plain values is refused, the name said; fastText .bin and .ftz ("input", its first rows with a word each, those behind them of n-grams
  *          and no ids; "output", the head but after hierarchical softmax; arguments and labels are metadata); finalfusion
  *          ("embeddings", "norms"); llama2.c checkpoints of all versions (run.c's names; tokens of tok<rows>.bin or tokenizer.bin in
@@ -69,14 +69,15 @@ typedef struct embed_conventions { /* output struct: what the file's family does
  *          sum (EMBED_FILE_COPY does too), so does `embed verify`. It checks the stored members of npz and PyTorch files too; deflated ones
  *          are inflated and checked in any case. Other formats have no sums, and nothing is read for it.
  * Errors   E_FORMAT (embed_error_at = the byte; a file cut short: its size; a wrong sum: the text names the section), E_UNSUPPORTED (valid, not read by this version: pickled
- *          or structured npy; encrypted members, other methods than deflate; PyTorch's whole modules and files of before 1.6), E_OVERFLOW (sizes past 64 bits), E_IO (the text carries the system's reason; directories,
+ *          or structured npy; encrypted members, other methods than deflate; PyTorch's whole modules), E_OVERFLOW (sizes past 64 bits), E_IO (the text carries the system's reason; directories,
  *          FIFOs and devices fail at once), E_NOT_FOUND (no such format), E_MISMATCH (opts->vocab), E_OPTION, E_MEMORY, E_CANCELLED.
  *          *out is NULL then. No descriptor stays open either way.
  * Threads  ctx exclusive; the file may then be used by any number of threads at once.
  * Cost     npy: its header. word2vec: one pass over the file and a copy of its rows, on the context's threads; nothing of the file is
- *          used afterwards. npz: its directory and headers; deflated arrays are inflated into tables of their own, at most 1032 bytes for
+ *          used afterwards. npz: its directory and headers; deflated arrays (and PyTorch's members) are inflated into memory of their own, at most 1032 bytes for
  *          one of the file. PyTorch: its directory, pickle and the headers of its members. A head stored beside the table is compared with it up to the first byte that differs: both are read
  *          whole where they are equal. Memory is bounded by a small multiple of the file's size, whatever its header says.
+ *          A tokenizer.json beside the file is read whole, at some 150 MB/s.
  * Since    0.1.
  * Source   numpy/lib/format.py; APPNOTE.TXT 6.3 (zip); torch/serialization.py; word2vec.c.
  */
@@ -154,7 +155,9 @@ EMBED_FN embed_status embed_file_find(embed_context *ctx, const embed_file *f, c
  * table by its shape; the notes say what was found otherwise than by its name. A head that is not stored, or is stored and equals the
  * table byte for byte, is the table: tied. A head that differs is the head, whatever metadata says. A file that stores the head alone
  * is tied the other way round. EMBED_ROLE_NORM is the norm in front of the head; where a family has none there (BERT) it is the norm
- * of the summed input rows, and the notes say so.
+ * of the summed input rows, and the notes say so. EMBED_ROLE_POSITION are rows that are added to the token's; where a family multiplies
+ * by them (a log-bilinear model) the notes say so. EMBED_ROLE_PER_LAYER is the table of rows for every layer (Gemma 3n: [vocab, layers *
+ * dim]), EMBED_ROLE_NGRAM the first table of n-grams' rows; llama.cpp gives both one name, the number of rows tells them apart.
  * Errors   E_ARGUMENT (no such role).
  * Threads  f shared, ctx exclusive.
  * Cost     none: roles were decided when the file was opened.
@@ -185,7 +188,10 @@ EMBED_FN embed_status embed_file_conventions(embed_context *ctx, const embed_fil
  *          alignment, nothing copied; Fortran order and the other byte order are converted into a new table by each call (keep
  *          it). word2vec rows were copied when the file was opened: all calls give the same table. Product-quantised rows (fastText,
  *          finalfusion; stored "pq"), groups of int8 (llama2.c, "q8") and shared rows (Model2Vec, "mapped", "weighted") are decoded into a new
- *          f32 table by each call, Model2Vec's int8 rows into one of int8_row with scale 1.
+ *          f32 table by each call, Model2Vec's int8 rows into one of int8_row with scale 1. safetensors' F8_E4M3, F8_E5M2 and I8 with a
+ *          tensor of scales beside them (NAME_scale or NAME_scale_inv: one, or one for each row, 128 or 32 columns, 128 x 128) are
+ *          multiplied by them into f32, I8 with one for all or for each row into int8_row; with scales or zero points of another form they
+ *          are EMBED_DTYPE_NONE.
  * Empty    0 rows are a table.
  * Errors   E_MISMATCH (another rank, or no columns; the text has the shape), E_UNSUPPORTED (EMBED_DTYPE_NONE), E_ARGUMENT (i),
  *          E_NOT_FOUND (i = -1 of a file without a token table, say a vocabulary alone), E_MEMORY, E_CANCELLED. *out is NULL then.
@@ -214,6 +220,11 @@ EMBED_FN embed_status embed_file_head(embed_context *ctx, const embed_file *f, c
 /**
  * embed_file_token: the token of row id, arbitrary bytes (not always UTF-8, possibly none), valid as long as the file.
  *
+ * Types    As stored: the marks of word pieces (##), blanks and bytes are part of them. Of safetensors, its index and PyTorch's checkpoints
+ *          they are those of a tokenizer.json (BPE, WordPiece, WordLevel, Unigram, and its added tokens, which come first where both name
+ *          an id) or else of a vocab.txt (a token per line) in the same folder; of npz those of a vocab.txt with a line for each row. Ids
+ *          past the rows are left out and noted; rows without a token stay ids, for such a file may be another model's. One that is
+ *          broken, or longer than max_header, is noted and not used; the tensors open all the same.
  * Errors   none; NULL and *bytes = 0 where there is none, and for NULL. bytes may be NULL.
  * Threads  f shared.
  * Cost     none: the bytes are there.
@@ -329,7 +340,7 @@ EMBED_FN embed_status embed_writer_token(embed_context *ctx, embed_writer *w, in
  * general.architecture = embed, and always general.alignment and, of blocks, general.quantization_version.
  *
  * Types    In an .embed file these keys say what embed_file_role and embed_file_conventions answer, and are no metadata afterwards:
- *          embed.role.ROLE (token, head, head_bias, position, type, norm, norm_bias) = a table's name or an alias; embed.lookup_scale,
+ *          embed.role.ROLE (token, head, head_bias, position, type, norm, norm_bias, per_layer, ngram) = a table's name or an alias; embed.lookup_scale,
  *          embed.logit_scale, embed.logit_softcap, embed.norm_epsilon = a decimal number; embed.scale_round = a dtype's name;
  *          embed.norm_flags = a number. Without embed.role.token roles are found by the tables' names. In safetensors and gguf the scales,
  *          the soft-cap and the norm stay metadata and are what embed_file_conventions answers; roles go by names.
@@ -358,7 +369,7 @@ EMBED_FN embed_status embed_writer_metadata(embed_context *ctx, embed_writer *w,
  *          cannot hold, or word2vec-text: it has no infinities and no NaN), E_CANCELLED, E_ARGUMENT (no table, a row without a token,
  *          committed already), E_MEMORY. The old file is as it was and no temporary is left; commit may be tried again. A limit on file
  *          sizes (RLIMIT_FSIZE) raises SIGXFSZ, which is the program's to ignore.
- * Threads  rows are converted on the context's threads, written on this one; progress counts bytes.
+ * Threads  rows are converted on the context's threads, written on this one (word2vec-text: on one of them); progress counts bytes.
  * Cost     reads each table once and writes the file once; memory: max_memory (word2vec-text: twice) and, of tokens, their section
  *          (embed) or an index (finalfusion).
  * Since    0.1.

@@ -13,13 +13,19 @@
 #include "session.h"
 #include "text.h"
 
-enum { ROLES = EMBED_ROLE_NORM_BIAS + 1, PARTS = 2 * ROLES + 2, LOST = ROLES + 4 };
+enum { ROLES = EMBED_ROLE_NGRAM + 1, PARTS = 2 * ROLES + 2, LOST = ROLES + 4 };
 
 static const struct {
   const char *key, *what;
-} roles[ROLES] = {{"embed.role.token", "the table"},          {"embed.role.head", "the head"},  {"embed.role.head_bias", "the head's bias"},
-                  {"embed.role.position", "the positions"},   {"embed.role.type", "the types"}, {"embed.role.norm", "the norm"},
-                  {"embed.role.norm_bias", "the norm's bias"}};
+} roles[ROLES] = {{"embed.role.token", "the table"},
+                  {"embed.role.head", "the head"},
+                  {"embed.role.head_bias", "the head's bias"},
+                  {"embed.role.position", "the positions"},
+                  {"embed.role.type", "the types"},
+                  {"embed.role.norm", "the norm"},
+                  {"embed.role.norm_bias", "the norm's bias"},
+                  {"embed.role.per_layer", "the rows of layers"},
+                  {"embed.role.ngram", "the rows of n-grams"}};
 
 typedef struct conversion {
   cli_session s;
@@ -117,7 +123,7 @@ static int put_role(conversion *c, embed_role role, int64_t i) {
   }
   if (embed_file_table(c->s.ctx, c->s.file, i, &t) != EMBED_OK) return cli_library_fail(&c->s);
   int status = CLI_DONE;
-  if (role <= EMBED_ROLE_HEAD)
+  if (role <= EMBED_ROLE_HEAD || role == EMBED_ROLE_PER_LAYER) /* a row per id */
     status = take_rows(c, t, &t);
   else if (role == EMBED_ROLE_HEAD_BIAS)
     status = take_numbers(c, t, &t);

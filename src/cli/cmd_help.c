@@ -37,7 +37,13 @@ static void one_command(const cli_command *c) {
   option(takes & CLI_SAMPLING, "--position N", "position of the first hidden state; the others follow (0)");
   option(takes & CLI_DTYPE, "--dtype D", "stored as f32, f16, bf16, int8_row, ... (as it is)");
   option(takes & CLI_ROWS, "--rows A:B", "rows A to B - 1 alone");
-  option(takes & CLI_FORMAT, "--format F", "the format, whatever OUT ends in: safetensors, gguf, npy, npz, word2vec, word2vec-text, finalfusion, embed");
+  if (takes & CLI_FROM)
+    option(1, "--format F", "the format, whatever OUT ends in: safetensors, gguf, npy, npz, word2vec, word2vec-text, finalfusion, embed");
+  else
+    option(takes & CLI_FORMAT, "--format F", "the format of FILE, by its content if left out; raw, raw-f64, raw-f16, raw-bf16 and glove-binary by this alone");
+  option(takes & CLI_FROM, "--from F", "the format of FILE, by its content if left out; raw, raw-f64, raw-f16, raw-bf16 and glove-binary by this alone");
+  option(takes & CLI_SHAPE, "--dim N", "columns of FILE, where its format does not say them");
+  option(takes & CLI_SHAPE, "--vocab N", "rows of FILE, where its format does not say them; elsewhere another number is refused");
   option(takes & CLI_RENAME, "--rename A=B", "table A of FILE is named B in OUT; may be given again");
   option(json, "--json", "one JSON value");
   option(1, "--threads N", "threads to use (all CPUs)");

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* embed logits FILE --hidden H.npy --npy OUT: [n, vocab] logits, a block of hidden states at a time. */
+/* embed logits FILE --hidden H.npy --npy OUT: [n, vocab] logits, a block of hidden states at a time; with --json what OUT is. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "hidden.h"
+#include "json.h"
 #include "npy_out.h"
 #include "progress.h"
 
@@ -23,6 +25,16 @@ static int write_logits(cli_session *s, cli_npy *out, const float *hidden, int64
   return status;
 }
 
+static void tell_json(const char *npy, int64_t rows, int64_t vocab) {
+  cli_json j = {0};
+  cli_json_open(&j, '{');
+  cli_json_key(&j, "file"), cli_json_bytes(&j, npy, (int64_t)strlen(npy));
+  cli_json_key(&j, "rows"), cli_json_integer(&j, rows);
+  cli_json_key(&j, "vocab"), cli_json_integer(&j, vocab);
+  cli_json_close(&j, '}');
+  cli_json_end();
+}
+
 int cli_logits(const cli_options *o) {
   cli_session s;
   cli_npy out;
@@ -41,6 +53,10 @@ int cli_logits(const cli_options *o) {
     } else {
       status = cli_npy_close(&out);
     }
+  }
+  if (!status && o->json) {
+    cli_progress_end();
+    tell_json(o->npy, n, embed_head_vocab(s.head));
   }
   free(hidden);
   cli_session_close(&s);

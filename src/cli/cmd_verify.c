@@ -19,7 +19,7 @@ typedef struct report {
 /* The library opens such a file by its directory alone; asked to, it reads all of it and names the section (of an archive: the member)
  * that is damaged. */
 static int check_sums(cli_session *s, cli_check *check) {
-  const embed_file_options o = {.size = sizeof o, .flags = EMBED_FILE_CHECK};
+  const embed_file_options o = {.size = sizeof o, .flags = EMBED_FILE_CHECK, .format = embed_file_format(s->file)};
   embed_file *whole = NULL;
   *check = (cli_check){.name = "checksums", .ok = 1};
   embed_status status = embed_file_open(s->ctx, s->path, &o, &whole);

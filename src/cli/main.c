@@ -36,6 +36,8 @@ static int check_command_line(const cli_command *command, const cli_options *o) 
                  {CLI_LOGPROBS, "--logprobs"},
                  {CLI_SAMPLING, o->sampling.given},
                  {CLI_FORMAT, "--format"},
+                 {CLI_FROM, "--from"},
+                 {CLI_SHAPE, o->dim ? "--dim" : "--vocab"},
                  {CLI_RENAME, "--rename"}};
   for (size_t i = 0; i < sizeof options / sizeof *options; ++i)
     if (o->given & ~command->takes & options[i].bit) return cli_usage(command->name, "takes no %s", options[i].name);

@@ -16,6 +16,9 @@ enum {
   DTYPE,
   ROWS,
   FORMAT,
+  FROM,
+  DIM,
+  VOCAB,
   RENAME,
   LOGPROBS,
   TEMPERATURE,
@@ -38,6 +41,9 @@ static const struct option long_options[] = {
     {"dtype", required_argument, NULL, DTYPE},
     {"rows", required_argument, NULL, ROWS},
     {"format", required_argument, NULL, FORMAT},
+    {"from", required_argument, NULL, FROM},
+    {"dim", required_argument, NULL, DIM},
+    {"vocab", required_argument, NULL, VOCAB},
     {"rename", required_argument, NULL, RENAME},
     {"logprobs", no_argument, NULL, LOGPROBS},
     {"temperature", required_argument, NULL, TEMPERATURE},
@@ -91,6 +97,12 @@ static int read_integer(const cli_options *o, const char *option, const char *te
   return cli_usage(o->command, "%s takes a number from 0 to %lld, not \"%s\"", option, (long long)INT64_MAX, text);
 }
 
+static int read_extent(cli_options *o, const char *option, int64_t *out) {
+  o->given |= CLI_SHAPE;
+  if (cli_parse_number(optarg, strlen(optarg), out) && *out > 0) return CLI_DONE;
+  return cli_usage(o->command, "%s takes a number from 1 to %lld, not \"%s\"", option, (long long)INT64_MAX, optarg);
+}
+
 static int take_sampling(cli_options *o, int option) {
   o->given |= CLI_SAMPLING;
   switch (option) {
@@ -121,6 +133,9 @@ static int take(cli_options *o, int option, const char *word) {
     case DTYPE: o->dtype = optarg, o->given |= CLI_DTYPE; return CLI_DONE;
     case ROWS: o->rows = optarg, o->given |= CLI_ROWS; return CLI_DONE;
     case FORMAT: o->format = optarg, o->given |= CLI_FORMAT; return CLI_DONE;
+    case FROM: o->from = optarg, o->given |= CLI_FROM; return CLI_DONE;
+    case DIM: return read_extent(o, "--dim", &o->dim);
+    case VOCAB: return read_extent(o, "--vocab", &o->vocab);
     case RENAME: return add_rename(o, optarg);
     case TEMPERATURE:
     case TOP_K:

@@ -7,18 +7,20 @@
 
 /* Options that only some commands take (bits of commands.def), and those that all take. */
 enum { CLI_IDS = 1, CLI_NPY = 2, CLI_HIDDEN = 4, CLI_K = 8, CLI_NO_JSON = 16, CLI_DTYPE = 32, CLI_ROWS = 64 };
-enum { CLI_LOGPROBS = 128, CLI_TARGETS = 256, CLI_SAMPLING = 512, CLI_FORMAT = 1024, CLI_RENAME = 2048 };
+enum { CLI_LOGPROBS = 128, CLI_TARGETS = 256, CLI_SAMPLING = 512, CLI_FORMAT = 1024, CLI_RENAME = 2048, CLI_FROM = 4096, CLI_SHAPE = 8192 };
+enum { CLI_FILE = CLI_FORMAT | CLI_SHAPE }; /* how to read FILE; `convert` has CLI_FROM for that, --format is OUT's */
 enum { CLI_MOST_OPERANDS = 5, /* the command, then at most four */ CLI_MOST_RENAMES = 16 };
 
 typedef struct cli_options {
   const char *command;                     /* NULL = none was given */
   const char *operands[CLI_MOST_OPERANDS]; /* behind the command; operands[0] is FILE */
   int operand_count;
-  const char *ids, *npy, *hidden, *targets, *dtype, *rows, *format; /* NULL = not given */
-  const char *renames[CLI_MOST_RENAMES];                            /* OLD=NEW each */
+  const char *ids, *npy, *hidden, *targets, *dtype, *rows, *format, *from; /* NULL = not given */
+  const char *renames[CLI_MOST_RENAMES];                                   /* OLD=NEW each */
   int rename_count;
-  int32_t k;       /* 10 unless given */
-  int32_t threads; /* 0 = the CPUs */
+  int64_t dim, vocab; /* of FILE, 0 = not given */
+  int32_t k;          /* 10 unless given */
+  int32_t threads;    /* 0 = the CPUs */
   int json, logprobs, help, version;
   struct {
     const char *given; /* the last of these options, NULL = none was */

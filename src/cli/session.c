@@ -23,7 +23,9 @@ int cli_session_open(cli_session *s, const cli_options *o) {
   embed_status status = o->threads == 1 ? EMBED_OK : embed_pool_create(o->threads, &s->pool);
   if (status != EMBED_OK) return cli_fail("--threads", "the threads could not be started (%s)", embed_status_name(status));
   if (cli_context(s, isa, &s->ctx)) return CLI_FAILED;
-  return embed_file_open(s->ctx, s->path, NULL, &s->file) == EMBED_OK ? CLI_DONE : cli_library_fail(s);
+  const int writes = cli_command_find(o->command)->takes & CLI_FROM;
+  const embed_file_options options_of_file = {.size = sizeof options_of_file, .format = writes ? o->from : o->format, .dim = o->dim, .vocab = o->vocab};
+  return embed_file_open(s->ctx, s->path, &options_of_file, &s->file) == EMBED_OK ? CLI_DONE : cli_library_fail(s);
 }
 
 int cli_session_table(cli_session *s) { return embed_file_table(s->ctx, s->file, -1, &s->table) == EMBED_OK ? CLI_DONE : cli_library_fail(s); }

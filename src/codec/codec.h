@@ -25,7 +25,7 @@ typedef struct embed__codec {
   embed__form form; /* which gather kernels read it, where the level has some */
 } embed__codec;
 
-/* One per line of the dtype registry, each in a file of its own (the two half floats share one). */
+/* One per line of the dtype registry, each in a file of its own (some share one). */
 #define DTYPE(constant, codec, name, block, block_bytes, row_extra, whole) extern const embed__codec embed__codec_##codec;
 #include "core/dtypes.def"
 #undef DTYPE

@@ -18,17 +18,9 @@ const embed__dtype_info *embed__dtype_find(embed_dtype t) {
   return NULL;
 }
 
-bool embed__dtype_reserved(embed_dtype t) {
-  static const embed_dtype later[] = {EMBED_F8_E4M3, EMBED_F8_E5M2};
-  for (size_t i = 0; i < sizeof later / sizeof *later; ++i)
-    if (later[i] == t) return true;
-  return embed__dtype_find(t) != NULL;
-}
-
 int64_t embed__row_bytes(embed_dtype t, int64_t dim, int32_t group) {
   const embed__dtype_info *info = embed__dtype_find(t);
-  if (!info) return embed__dtype_reserved(t) ? EMBED_E_UNSUPPORTED : EMBED_E_ARGUMENT;
-  if (dim < 1 || (group != 0 && group != 32 && group != 64 && group != 128)) return EMBED_E_ARGUMENT;
+  if (!info || dim < 1 || (group != 0 && group != 32 && group != 64 && group != 128)) return EMBED_E_ARGUMENT;
   int64_t block = info->block, block_bytes = info->block_bytes, bytes;
   if (block == 0) {
     block = group ? group : 32;

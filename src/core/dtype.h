@@ -23,8 +23,7 @@ typedef enum embed__form {
 } embed__form;
 
 const embed__dtype_info *embed__dtype_find(embed_dtype t); /* NULL = not in this build */
-bool embed__dtype_reserved(embed_dtype t);                 /* a constant of embed/types.h, built in or not */
-/* Bytes of a packed row. EMBED_E_UNSUPPORTED: not built in; E_ARGUMENT: dim < 1 or a group that is not 0, 32, 64 or
+/* Bytes of a packed row. EMBED_E_UNSUPPORTED: no whole number of blocks; E_ARGUMENT: no dtype, dim < 1 or a group that is not 0, 32, 64 or
  * 128; E_OVERFLOW. group 0 = 32. */
 int64_t embed__row_bytes(embed_dtype t, int64_t dim, int32_t group);
 const char *embed__dtype_name(embed_dtype t); /* static, NULL = no such dtype */

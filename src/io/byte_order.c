@@ -7,7 +7,7 @@
 #include "thread/run.h"
 
 /* What a block of a dtype is made of: fields of so many bytes, those of 1 (times count) having no order. ggml keeps its 16-bit scales and
- * the fifth bits of Q5_0 and Q5_1 as the machine's words, all else as bytes (ggml/src/ggml-common.h). */
+ * the fifth bits of Q5_0 and Q5_1 as the machine's words, all else as bytes (ggml/src/ggml-common.h): MXFP4 and NVFP4 have no order. */
 enum { FIELDS = 4 };
 typedef struct layout {
   embed_dtype dtype;
@@ -31,6 +31,8 @@ static const layout layouts[] = {
     {EMBED_Q4_K, {{2, 2}, {1, 140}}}, /* d, dmin; scales, qs */
     {EMBED_Q5_K, {{2, 2}, {1, 172}}}, /* d, dmin; scales, qh, qs */
     {EMBED_Q6_K, {{1, 208}, {2, 1}}}, /* ql, qh, scales; d */
+    {EMBED_IQ4_NL, {{2, 1}, {1, 16}}},
+    {EMBED_IQ4_XS, {{2, 2}, {1, 132}}}, /* d, scales_h; scales_l, qs */
 };
 
 static const layout *find_layout(embed_dtype dtype) {

@@ -165,9 +165,6 @@ static embed_status read_table(reading *r, const section *s) {
     EMBED__TRY(check_extents(r, s, t, row_bytes));
     t->row_bytes = (int64_t)row_bytes;
     t->swapped = embed__is_swapped(t->dtype, false);
-  } else if (embed__dtype_reserved(t->dtype)) {
-    t->dtype = EMBED_DTYPE_NONE;
-    t->stored = "a dtype that this build lacks";
   } else {
     return bad_entry(r, s, EMBED__ENTRY_DTYPE, "its dtype is none");
   }

@@ -22,7 +22,15 @@ typedef struct embed__pq {
   int64_t projection;         /* floats [dim, dim], -1 = none: x[i] = sum over j of y[j] * P[i][j] */
 } embed__pq;
 
+/* Columns of a part, at most: a code of one byte becomes that many floats, and a file of few bytes must not become a table of any size. */
+enum { EMBED__PQ_WIDEST = 256 };
+
 /* Describes the tensor of proved product-quantised rows. */
 embed_status embed__pq_tensor(embed_context *ctx, embed_file *f, const char *name, const embed__pq *pq, embed__tensor *tensor);
+
+/* Find the scales that stand in tensors of their own (scaled.c), once all tensors of the file are there and named: safetensors' of 8 bits,
+ * GGUF's of NVFP4. */
+embed_status embed__find_scales(embed_context *ctx, embed_file *f);
+embed_status embed__find_nvfp4_scales(embed_context *ctx, embed_file *f);
 
 #endif

@@ -186,6 +186,20 @@ static embed_status read_pruned(reader *r) {
   return EMBED_OK;
 }
 
+static bool are_counts(const unsigned char *p) {
+  const int64_t size = i32_at(p), words = i32_at(p + 4), labels = i32_at(p + 8);
+  return words >= 0 && labels >= 0 && words + labels == size;
+}
+
+/* floret has the same magic, and two more arguments, its mode and how many hashes it takes, in front of the last ones. */
+static bool is_floret(const reader *r, int64_t counts) {
+  enum { MORE = 8, BEHIND = 12, MODES = 2, HASHES = 4 };
+  const unsigned char *p = r->in.data + counts;
+  if (r->in.end - counts < MORE + COUNTS || are_counts(p) || !are_counts(p + MORE)) return false;
+  const int32_t mode = i32_at(p - BEHIND), hashes = i32_at(p - BEHIND + 4);
+  return mode >= 1 && mode <= MODES && hashes >= 1 && hashes <= HASHES;
+}
+
 static embed_status read_dictionary(reader *r) {
   static const char what[] = "the counts of the dictionary";
   embed__cursor *in = &r->in;
@@ -194,9 +208,13 @@ static embed_status read_dictionary(reader *r) {
   EMBED__TRY(embed__take_i32(in, what, &r->words));
   EMBED__TRY(embed__take_i32(in, what, &r->labels));
   EMBED__TRY(embed__take_i64(in, what, &r->word_tokens));
+  if (is_floret(r, at))
+    return embed__fail(in->ctx, EMBED_E_UNSUPPORTED, at - 12,
+                       "%s: it is a model of floret, whose arguments are more than fastText's (byte %" PRId64 "): its save_vectors writes text that is read",
+                       in->label, at - 12);
   r->pruned = -1;
   if (r->version) EMBED__TRY(embed__take_i64(in, what, &r->pruned));
-  if (r->size < 0 || r->words < 0 || r->labels < 0 || (int64_t)r->words + r->labels != r->size || r->pruned < -1)
+  if (!are_counts(in->data + at) || r->pruned < -1)
     return MALFORMED(r, at, "%s: the dictionary at byte %" PRId64 " has %d entries, %d words, %d labels and %" PRId64 " pruned n-grams", in->label, at, r->size,
                      r->words, r->labels, r->pruned);
   EMBED__TRY(read_entries(r));
@@ -247,6 +265,9 @@ static embed_status read_quantiser(reader *r, int64_t dim, embed__pq *pq) {
   if (columns != dim || width < 1 || parts != embed__ceil_div(dim, width) || last < 1 || last > width || (int64_t)(parts - 1) * width + last != dim)
     return MALFORMED(r, at, "%s: the quantiser at byte %" PRId64 " cuts %d columns into %d parts of %d, the last of %d; the matrix has %" PRId64 " columns",
                      r->in.label, at, columns, parts, width, last, dim);
+  if (width > EMBED__PQ_WIDEST)
+    return embed__fail(r->in.ctx, EMBED_E_UNSUPPORTED, at, "%s: the quantiser at byte %" PRId64 " has parts of %d columns, at most %d are decoded", r->in.label,
+                       at, width, EMBED__PQ_WIDEST);
   EMBED__TRY(embed__need(&r->in, 4 * CENTROIDS * dim, "the centroids of a quantiser"));
   pq->dim = dim;
   pq->parts = parts;

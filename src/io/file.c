@@ -129,6 +129,27 @@ embed_status embed__file_keep(embed_context *ctx, embed_file *f, const void *s, 
   return EMBED_OK;
 }
 
+embed_status embed__file_room(embed_context *ctx, embed_file *f, int64_t bytes, unsigned char **out) {
+  int64_t whole;
+  *out = NULL;
+  if (!embed__add(bytes, EMBED__ALIGNMENT + (int64_t)sizeof(struct embed__kept), &whole) || whole > PTRDIFF_MAX) return embed__out_of_memory(ctx, bytes);
+  struct embed__kept *kept = embed__allocate(&ctx->memory, (size_t)whole, EMBED__ALIGNMENT);
+  if (!kept) return embed__out_of_memory(ctx, whole);
+  const size_t room = (size_t)whole - sizeof *kept, aside = (size_t)(-(uintptr_t)kept->text % EMBED__ALIGNMENT);
+  *kept = (struct embed__kept){.next = f->kept ? f->kept->next : NULL, .room = room, .used = room};
+  *(f->kept ? &f->kept->next : &f->kept) = kept; /* behind the newest, which may have room left */
+  *out = (unsigned char *)kept->text + aside;
+  return EMBED_OK;
+}
+
+void embed__file_take_kept(embed_file *f, embed_file *from) {
+  struct embed__kept **last = &from->kept;
+  while (*last) last = &(*last)->next;
+  *last = f->kept;
+  f->kept = from->kept;
+  from->kept = NULL;
+}
+
 int64_t embed__header_limit(const embed_file_options *o) { return o->max_header ? o->max_header : 100000000; }
 
 embed_file *embed_file_retain(const embed_file *f) { return embed__file_retain(f); }

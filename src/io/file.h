@@ -11,7 +11,7 @@
 #include "table/table.h"
 #include "vocab/tokens.h"
 
-enum { EMBED__RANKS = 8, EMBED__ROLES = EMBED_ROLE_NORM_BIAS + 1, EMBED__LABEL = 200 };
+enum { EMBED__RANKS = 8, EMBED__ROLES = EMBED_ROLE_NGRAM + 1, EMBED__LABEL = 200 };
 
 typedef struct embed__format embed__format; /* io/format.h */
 typedef struct embed__tensor embed__tensor;
@@ -21,8 +21,9 @@ typedef void embed__decode_rows(const embed_file *f, const embed__tensor *tensor
 struct embed__tensor {
   const char *name, *stored; /* literals, or kept by the file */
   int64_t shape[EMBED__RANKS];
-  int64_t offset; /* of the first element in the file, -1 = its numbers are not one block there */
-  int64_t bytes;  /* of its elements */
+  int64_t offset;              /* of the first element in the file, -1 = its numbers are not one block there */
+  const unsigned char *memory; /* where it was unpacked to, kept by the file; NULL = it lies at offset in its mapping */
+  int64_t bytes;               /* of its elements */
   int32_t rank;
   int32_t shard;              /* which of the file's mappings it lies in; 0 where there is one */
   embed_dtype dtype;          /* EMBED_DTYPE_NONE = no table type */
@@ -86,8 +87,9 @@ embed_status embed__tensor_copy(embed_context *ctx, const embed__tensor *tensor,
 /* Of a table of the file's numbers that is not a view. */
 static inline uint32_t embed__copy_flags(int64_t bytes) { return EMBED_TABLE_READ_ONLY | (bytes >= EMBED__HUGE_PAGES_FROM ? EMBED_TABLE_HUGE_PAGES : 0u); }
 
-/* The first byte of a tensor whose offset is not -1. */
+/* The first byte of a tensor that has memory or whose offset is not -1. */
 static inline const unsigned char *embed__tensor_data(const embed_file *f, const embed__tensor *tensor) {
+  if (tensor->memory) return tensor->memory;
   return (f->shards ? f->shards[tensor->shard].data : f->map.data) + tensor->offset;
 }
 
@@ -98,6 +100,10 @@ embed_status embed__file_note(embed_context *ctx, embed_file *f, int64_t number,
 embed_status embed__file_note_line(embed_context *ctx, embed_file *f, const char *line); /* without a newline */
 /* A copy of s[0 .. bytes) with a NUL behind it that lives as long as the file. */
 embed_status embed__file_keep(embed_context *ctx, embed_file *f, const void *s, int64_t bytes, const char **out);
+/* Bytes to be filled in, aligned to 64, that live as long. */
+embed_status embed__file_room(embed_context *ctx, embed_file *f, int64_t bytes, unsigned char **out);
+/* All that `from` keeps is kept by f. */
+void embed__file_take_kept(embed_file *f, embed_file *from);
 /* Keeps copies of both. Whether a key may stand twice is the format's business. */
 embed_status embed__file_add_metadata(embed_context *ctx, embed_file *f, const void *key, int64_t key_bytes, const void *value, int64_t value_bytes,
                                       double number);

@@ -18,7 +18,7 @@
 #include "io/word2vec_header.h"
 
 enum { SIMPLE = 1, ARRAY, BUCKETS, QUANTISED, METADATA, NORMS, FASTTEXT, EXPLICIT, FLORET, CHUNKS };
-enum { TYPE_U8 = 1, TYPE_F32 = 10, CHUNK_HEAD = 12, LARGEST_EXPONENT = 48, TENSORS = 2 };
+enum { TYPE_U8 = 1, TYPE_F32 = 10, CHUNK_HEAD = 12, LARGEST_EXPONENT = 48, TENSORS = 2, ROW = 8 /* bytes that say which an n-gram has */ };
 
 typedef struct reader {
   embed__cursor in;
@@ -27,6 +27,7 @@ typedef struct reader {
   int64_t rows, least_rows; /* that the vocabulary has, -1 = it does not say; with its words alone */
   int64_t vocabulary_at;
   int64_t array, norms; /* tensors, -1 = none yet */
+  int64_t uncounted;    /* bytes of the chunk that some writer does not count */
 } reader;
 
 #define MALFORMED(r, at, ...) embed__fail((r)->in.ctx, EMBED_E_FORMAT, (at), __VA_ARGS__)
@@ -104,7 +105,9 @@ static embed_status read_vocabulary(reader *r, uint32_t kind) {
   }
   EMBED__TRY(read_words(r, count));
   if (kind != EXPLICIT) r->rows = count + (kind == BUCKETS ? (int64_t)1 << buckets : (int64_t)buckets);
-  return kind == EXPLICIT ? prove_strings(r, grams, 8, "n-grams with their rows", &bytes) : EMBED_OK;
+  if (kind == EXPLICIT) EMBED__TRY(prove_strings(r, grams, ROW, "n-grams with their rows", &bytes));
+  r->uncounted = ROW * grams; /* finalfusion-python's way */
+  return EMBED_OK;
 }
 
 /* --- Arrays */
@@ -186,6 +189,10 @@ static embed_status read_quantised(reader *r, embed__tensor *tensor) {
     return MALFORMED(r, start,
                      "%s: the quantised array at byte %" PRId64 " has %" PRId64 " rows of %" PRIu32 " columns in %" PRIu32 " parts of %" PRIu32 " centroids",
                      r->in.label, start, pq.rows, dim, parts, centroids);
+  if (dim / parts > EMBED__PQ_WIDEST)
+    return embed__fail(r->in.ctx, EMBED_E_UNSUPPORTED, start,
+                       "%s: the quantised array at byte %" PRId64 " has parts of %" PRIu32 " columns, at most %d are decoded", r->in.label, start, dim / parts,
+                       EMBED__PQ_WIDEST);
   EMBED__TRY(skip_padding(r));
   pq.dim = dim;
   pq.parts = parts;
@@ -253,9 +260,10 @@ static embed_status read_chunk(reader *r, uint32_t kind, int64_t bytes) {
       EMBED__TRY(read_vocabulary(r, kind));
   }
   const int64_t read = r->in.at - first;
-  return read == bytes ? EMBED_OK
-                       : MALFORMED(r, first - 8, "%s: the chunk at byte %" PRId64 ", %s, has %" PRId64 " bytes by its length, %" PRId64 " by what it holds",
-                                   r->in.label, first - CHUNK_HEAD, names[kind], bytes, read);
+  return read == bytes || (kind == EXPLICIT && read - r->uncounted == bytes)
+             ? EMBED_OK
+             : MALFORMED(r, first - 8, "%s: the chunk at byte %" PRId64 ", %s, has %" PRId64 " bytes by its length, %" PRId64 " by what it holds", r->in.label,
+                         first - CHUNK_HEAD, names[kind], bytes, read);
 }
 
 /* wanted: by the header, 0 = there is none. */

@@ -46,6 +46,8 @@ static bool is_html(const embed__map *m) {
 
 const char *embed__mistaken_for(const embed__map *m) {
   if (begins(m, "\x1F\x8B", 2)) return "it is gzip data: unpack it first";
+  if (m->bytes > 1 && m->data[0] == 0x80 && m->data[1] >= 2 && m->data[1] <= 5)
+    return "it is a Python pickle, which is never run: save its rows in another way (gensim: save_word2vec_format, or the .npy beside it)";
   if (begins(m, "PK\x03\x04", 4) || begins(m, "PK\x05\x06", 4)) return "it is a zip archive: unpack it first";
   if (begins(m, "version https://git-lfs.github.com/spec/", 40)) return "it is a Git LFS pointer: fetch the file that it stands for (git lfs pull)";
   if (is_html(m)) return "it is an HTML page, perhaps one that a server sent instead of the file";

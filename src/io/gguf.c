@@ -10,6 +10,7 @@
 
 #include "core/checked.h"
 #include "io/byte_order.h"
+#include "io/decoded.h"
 #include "io/format.h"
 #include "io/text.h"
 
@@ -434,6 +435,7 @@ embed_status embed__gguf_open(embed_context *ctx, embed_file *f, const embed_fil
   EMBED__TRY(read_tensors(&r));
   EMBED__TRY(build_tokens(&r));
   EMBED__TRY(note_parts(&r));
+  EMBED__TRY(embed__find_nvfp4_scales(ctx, f));
   if (f->tensor_count == 0) embed__map_close(&f->memory, &f->map); /* nothing refers to the file any more */
   return EMBED_OK;
 }

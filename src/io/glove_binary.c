@@ -111,7 +111,7 @@ embed_status embed__glove_binary_open(embed_context *ctx, embed_file *f, const e
   if (!path) return embed__out_of_memory(ctx, (int64_t)bytes);
   memcpy(path, f->path, folder);
   memcpy(path + folder, name, sizeof name);
-  embed_status status = embed__map_is_there(path) ? embed__map_open(ctx, path, name, 0, &words) : EMBED_OK;
+  embed_status status = embed__map_is_there(path) ? embed__map_open(ctx, path, name, o->flags & EMBED_FILE_COPY, &words) : EMBED_OK;
   if (status == EMBED_OK) status = read_file(ctx, f, o, &words);
   embed__map_close(&ctx->memory, &words);
   embed__free(&ctx->memory, path, bytes, EMBED__ALIGNMENT);

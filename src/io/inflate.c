@@ -141,3 +141,17 @@ embed_status embed__inflate_finish(embed__inflate *s) {
 void embed__inflate_end(embed__inflate *s) { (void)s; }
 
 #endif
+
+embed_status embed__inflate_all(embed_context *ctx, const embed__deflated *from, void *out) {
+  embed__inflate *s;
+  EMBED__TRY(embed__inflate_begin(ctx, from, &s));
+  embed_status status = out ? embed__inflate_read(s, out, from->whole) : EMBED_OK;
+  if (status == EMBED_OK) status = embed__inflate_finish(s);
+  embed__inflate_end(s);
+  return status;
+}
+
+embed_status embed__inflate_justify(embed_context *ctx, const embed__deflated *from) {
+  enum { USUAL = 16 }; /* rows of floats become a half or a tenth; a long run of one byte, a thousandth, is quickly read twice */
+  return from->whole / USUAL <= from->bytes ? EMBED_OK : embed__inflate_all(ctx, from, NULL);
+}

@@ -16,6 +16,10 @@ typedef struct embed__deflated {
   uint32_t sum;               /* their CRC-32 */
 } embed__deflated;
 
+/* Before memory for all of it is asked for: a member that declares many times its own bytes is inflated once to nowhere. */
+embed_status embed__inflate_justify(embed_context *ctx, const embed__deflated *from);
+/* All of it at once; out [whole], NULL = it is only looked at. */
+embed_status embed__inflate_all(embed_context *ctx, const embed__deflated *from, void *out);
 /* E_UNSUPPORTED: a build without zlib. */
 embed_status embed__inflate_begin(embed_context *ctx, const embed__deflated *from, embed__inflate **out);
 /* The next count bytes. E_FORMAT: wrong data, or fewer bytes than that. */

@@ -176,9 +176,9 @@ static embed_status read_tokens(embed__cursor *in, int64_t count, embed_file *f)
 }
 
 /* A file that is no tokenizer of so many tokens is noted and forgotten. */
-static embed_status read_tokenizer(embed_context *ctx, embed_file *f, const char *path, const char *name, int64_t count) {
+static embed_status read_tokenizer(embed_context *ctx, embed_file *f, const char *path, const char *name, uint32_t flags, int64_t count) {
   embed__map map = {.data = NULL};
-  embed_status status = embed__map_open(ctx, path, name, EMBED_FILE_COPY, &map);
+  embed_status status = embed__map_open(ctx, path, name, flags & EMBED_FILE_COPY, &map);
   if (status == EMBED_OK && map.bytes < 4) status = embed__fail(ctx, EMBED_E_FORMAT, map.bytes, "%s: it is shorter than 4 bytes", name);
   embed__cursor in = {.ctx = ctx, .label = name, .data = map.data, .end = map.bytes};
   if (status == EMBED_OK) status = read_tokens(&in, count, f);
@@ -194,7 +194,7 @@ static embed_status read_tokenizer(embed_context *ctx, embed_file *f, const char
   return embed__file_note_line(ctx, f, line);
 }
 
-static embed_status find_tokens(embed_context *ctx, embed_file *f, int64_t rows) {
+static embed_status find_tokens(embed_context *ctx, embed_file *f, uint32_t flags, int64_t rows) {
   enum { NAME = 48 };
   char numbered[NAME];
   const char *slash = strrchr(f->path, '/'), *names[] = {numbered, "tokenizer.bin"};
@@ -209,7 +209,7 @@ static embed_status find_tokens(embed_context *ctx, embed_file *f, int64_t rows)
   embed__text_add(&t, ".bin");
   for (size_t i = 0; i < sizeof names / sizeof *names && status == EMBED_OK && !f->tokens; ++i) {
     memcpy(path + folder, names[i], strlen(names[i]) + 1);
-    if (embed__map_is_there(path)) status = read_tokenizer(ctx, f, path, names[i], rows);
+    if (embed__map_is_there(path)) status = read_tokenizer(ctx, f, path, names[i], flags, rows);
   }
   embed__free(&ctx->memory, path, room, EMBED__ALIGNMENT);
   return status;
@@ -260,5 +260,5 @@ embed_status embed__llama2c_open(embed_context *ctx, embed_file *f, const embed_
   if (m.at < f->map.bytes)
     return embed__fail(ctx, EMBED_E_FORMAT, m.at, "%s: its weights end at byte %" PRId64 ", the file at %" PRId64, f->label, m.at, f->map.bytes);
   EMBED__TRY(adopt(ctx, f, &m));
-  return find_tokens(ctx, f, m.number[VOCAB]);
+  return find_tokens(ctx, f, o->flags, m.number[VOCAB]);
 }

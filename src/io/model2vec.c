@@ -68,6 +68,20 @@ static int64_t row_of(const unsigned char *data, const recipe *r, int64_t token)
   return r->mapping_width == 4 ? (int32_t)embed__le32(p) : (int64_t)embed__le64(p);
 }
 
+static void scale_bytes(const recipe *r, const unsigned char *from, double weight, unsigned char *row) {
+  for (int64_t j = 0; j < r->dim; ++j) {
+    const float value = (float)((double)(int8_t)from[j] * weight);
+    memcpy(row + 4 * j, &value, sizeof value);
+  }
+}
+
+static void scale_numbers(const recipe *r, const unsigned char *from, double weight, unsigned char *row) {
+  for (int64_t j = 0; j < r->dim; ++j) {
+    const float value = (float)(number_at(from, r->width, r->kind, j) * weight);
+    memcpy(row + 4 * j, &value, sizeof value);
+  }
+}
+
 static void decode_mapped(const embed_file *f, const embed__tensor *tensor, int64_t first, int64_t end, unsigned char *rows) {
   const unsigned char *data = f->map.data;
   recipe r;
@@ -75,10 +89,11 @@ static void decode_mapped(const embed_file *f, const embed__tensor *tensor, int6
   for (int64_t token = first; token < end; ++token) {
     const double weight = r.weights < 0 ? 1 : number_at(data + r.weights, r.weight_width, r.weight_kind, token);
     const unsigned char *from = data + r.embeddings + row_of(data, &r, token) * r.dim * r.width;
-    for (int64_t j = 0; j < r.dim; ++j, rows += 4) {
-      const float value = (float)(number_at(from, r.width, r.kind, j) * weight);
-      memcpy(rows, &value, sizeof value);
-    }
+    if (r.width == 1)
+      scale_bytes(&r, from, weight, rows);
+    else
+      scale_numbers(&r, from, weight, rows);
+    rows += 4 * r.dim;
   }
 }
 

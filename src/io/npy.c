@@ -103,7 +103,7 @@ static const struct kind {
   int64_t unit; /* bytes per counted thing */
 } kinds[] = {
 #define N(bytes) ((uint64_t)1 << (bytes))
-    {'f', N(2) | N(4) | N(8) | N(10) | N(12) | N(16), 1},
+    {'f', N(1) | N(2) | N(4) | N(8) | N(10) | N(12) | N(16), 1}, /* 1: float8_e5m2 of ml_dtypes, whose other types are plain bytes */
     {'i', N(1) | N(2) | N(4) | N(8), 1},
     {'u', N(1) | N(2) | N(4) | N(8), 1},
     {'b', N(1), 1},
@@ -145,8 +145,8 @@ static embed_status read_type(const cursor *c, int64_t at, embed__tensor *tensor
   if (s[1] == 'V' && *width == 2) tensor->hint = "; two plain bytes are how ml_dtypes leaves bfloat16 in an npy file, which does not say so";
   if (s[1] != 'f' || *width > 8) return EMBED_OK;
   if (s[0] == '|') return bad_type(c, at, EMBED_E_FORMAT, s, "has no byte order");
-  tensor->dtype = *width == 2 ? EMBED_F16 : *width == 4 ? EMBED_F32 : EMBED_F64;
-  tensor->swapped = (s[0] == '>') != EMBED__BIG_ENDIAN_HOST;
+  tensor->dtype = *width == 1 ? EMBED_F8_E5M2 : *width == 2 ? EMBED_F16 : *width == 4 ? EMBED_F32 : EMBED_F64;
+  tensor->swapped = *width > 1 && (s[0] == '>') != EMBED__BIG_ENDIAN_HOST;
   return EMBED_OK;
 }
 

@@ -89,6 +89,7 @@ static embed_status inflate_in_order(reader *r, embed__inflate *s, embed__tensor
 
 static embed_status inflate_and_reorder(reader *r, embed__inflate *s, embed__tensor *tensor, const unsigned char *have, int64_t have_bytes) {
   const size_t bytes = (size_t)tensor->bytes;
+  if (tensor->bytes > PTRDIFF_MAX) return embed__out_of_memory(r->ctx, tensor->bytes);
   unsigned char *elements = embed__allocate(&r->ctx->memory, bytes, EMBED__ALIGNMENT);
   if (!elements) return embed__out_of_memory(r->ctx, tensor->bytes);
   embed_status status = inflate_into(s, elements, have, have_bytes, tensor->bytes);
@@ -115,14 +116,9 @@ static embed_status read_inflated(reader *r, embed__inflate *s, const embed__zip
 }
 
 static embed_status read_deflated(reader *r, const embed__zip_member *member, embed__tensor *tensor) {
-  const embed__deflated from = {.label = r->f->label,
-                                .member = member->name,
-                                .data = r->f->map.data + member->data,
-                                .at = member->data,
-                                .bytes = member->stored,
-                                .whole = member->bytes,
-                                .sum = member->sum};
+  const embed__deflated from = embed__zip_deflated(&r->zip, member);
   embed__inflate *s;
+  EMBED__TRY(embed__inflate_justify(r->ctx, &from));
   if (!r->header) EMBED__TRY(embed__scratch_get(r->ctx, EMBED__NPY_HEADER, 1, &r->header));
   EMBED__TRY(embed__inflate_begin(r->ctx, &from, &s));
   const embed_status status = read_inflated(r, s, member, tensor);

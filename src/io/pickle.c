@@ -47,7 +47,7 @@ static embed_status grow(const embed__pickle *p, void *array_pointer, int64_t *r
   void *old;
   if (needed <= *room) return EMBED_OK;
   memcpy(&old, array_pointer, sizeof old);
-  const int64_t most = size == sizeof(value) ? 2 * p->bytes : p->bytes; /* a storage makes two items, all else one of each kind at most */
+  const int64_t most = size == sizeof(value) ? 2 * p->bytes : p->bytes; /* of an opcode's items, beside those taken off the stack; all else one */
   const int64_t wanted = embed__max(embed__max(needed, FIRST), embed__min(2 * *room, most));
   if (wanted > PTRDIFF_MAX / (int64_t)size) return embed__out_of_memory(p->ctx, wanted * (int64_t)size);
   unsigned char *made = embed__allocate(&p->ctx->memory, (size_t)wanted * size, EMBED__ALIGNMENT);
@@ -91,22 +91,27 @@ static embed_status push_box(embed__pickle *p, bool list) {
 
 /* The top `count` values become a tuple in the place of themselves and what lies between them and stack[below]. */
 static embed_status push_tuple(embed__pickle *p, int64_t first, int64_t below) {
-  const int64_t count = p->stack_count - first, place = p->item_count;
+  const int64_t count = p->stack_count - first, place = p->item_count + 1;
   for (int64_t i = first; i < p->stack_count; ++i)
     if (p->stack[i].kind == EMBED__PICKLE_MARK) return fail(p, "makes a tuple of a mark");
   EMBED__TRY(grow(p, &p->items, &p->item_room, place + count, sizeof *p->items));
+  p->items[p->item_count] = (value){.place = -1};
   if (count) memcpy(p->items + place, p->stack + first, (size_t)count * sizeof *p->items);
-  p->item_count += count;
+  p->item_count = place + count;
   p->stack_count = below;
   return push(p, EMBED__PICKLE_TUPLE, count, place);
 }
 
 /* --- Containers */
 
+static bool may_hold_tensors(value v) {
+  return v.kind == EMBED__PICKLE_BOX || v.kind == EMBED__PICKLE_TENSOR || (v.kind == EMBED__PICKLE_TUPLE && v.count > 0);
+}
+
 static embed_status put(embed__pickle *p, const value *box, value key, value v) {
   embed__pickle_box *of = &p->boxes[box->place];
   if (of->list) key = (value){.kind = EMBED__PICKLE_INT, .place = of->count++};
-  if (v.kind != EMBED__PICKLE_BOX && v.kind != EMBED__PICKLE_TENSOR) return EMBED_OK; /* no tensor comes of it */
+  if (!p->every_value && !may_hold_tensors(v)) return EMBED_OK;
   EMBED__TRY(grow(p, &p->entries, &p->entry_room, p->entry_count + 1, sizeof *p->entries));
   p->entries[p->entry_count++] = (embed__pickle_entry){.key = key, .value = v};
   if (of->last)
@@ -155,6 +160,17 @@ static embed_status box_from_mark(embed__pickle *p, bool list) {
   for (int64_t i = first; i < p->stack_count; i += list ? 1 : 2) EMBED__TRY(put(p, &box, p->stack[i], p->stack[list ? i : i + 1]));
   p->stack_count = first - 1;
   return push_value(p, box);
+}
+
+embed_status embed__pickle_box_of(embed__pickle *p, const value *tuple, int64_t *box) {
+  *box = p->items[tuple->place - 1].place;
+  if (*box >= 0) return EMBED_OK;
+  const value made = {.kind = EMBED__PICKLE_BOX, .place = p->box_count};
+  EMBED__TRY(grow(p, &p->boxes, &p->box_room, p->box_count + 1, sizeof *p->boxes));
+  p->boxes[p->box_count++] = (embed__pickle_box){.list = true};
+  for (uint32_t i = 0; i < tuple->count; ++i) EMBED__TRY(put(p, &made, made, p->items[tuple->place + i]));
+  *box = p->items[tuple->place - 1].place = made.place;
+  return EMBED_OK;
 }
 
 /* --- Names */
@@ -215,24 +231,31 @@ static embed_status stack_name(embed__pickle *p) {
 
 /* --- What would be calls */
 
-/* ('storage', torch.FloatStorage, '0', 'cpu', 12): the file's own way to name the bytes of a tensor. */
+/* ('storage', torch.FloatStorage, '0', 'cpu', 12): the file's own way to name the bytes of a tensor. Before PyTorch 1.6 a sixth part said
+ * which piece of another storage it is; None is none. */
 static embed_status find_storage(embed__pickle *p) {
   value id = {0};
   EMBED__TRY(pop(p, &id));
-  const value *item = id.kind == EMBED__PICKLE_TUPLE && id.count == 5 ? p->items + id.place : NULL;
+  const value *item = id.kind == EMBED__PICKLE_TUPLE && (id.count == 5 || id.count == 6) ? p->items + id.place : NULL;
   if (!item || item[0].kind != EMBED__PICKLE_TEXT || !same(p, item[0].place, item[0].count, "storage") || item[1].kind != EMBED__PICKLE_TYPE ||
-      item[1].count != 1 || item[2].kind != EMBED__PICKLE_TEXT || item[3].kind != EMBED__PICKLE_TEXT || item[4].kind != EMBED__PICKLE_INT || item[4].place < 0)
+      item[1].count != 1 || item[2].kind != EMBED__PICKLE_TEXT || item[3].kind != EMBED__PICKLE_TEXT || item[4].kind != EMBED__PICKLE_INT ||
+      item[4].place < 0 || (id.count == 6 && item[5].kind != EMBED__PICKLE_PLAIN))
     return fail(p, "names a storage otherwise than as (\"storage\", type, member, device, elements)");
   const value stored[2] = {item[2], item[4]};
   const int64_t type = item[1].place, place = p->item_count;
   EMBED__TRY(grow(p, &p->items, &p->item_room, place + 2, sizeof *p->items));
   memcpy(p->items + place, stored, sizeof stored);
   p->item_count += 2;
-  return push(p, EMBED__PICKLE_STORED, type, place);
+  EMBED__TRY(push(p, EMBED__PICKLE_STORED, type, place));
+  EMBED__TRY(grow(p, &p->storages, &p->storage_room, p->storage_count + 1, sizeof *p->storages));
+  p->storages[p->storage_count++] = p->stack[p->stack_count - 1];
+  return EMBED_OK;
 }
 
+/* MOST: torch has no more, and a long tuple may be shown again and again for two bytes each. */
 static bool all_numbers(const embed__pickle *p, const value *tuple) {
-  if (tuple->kind != EMBED__PICKLE_TUPLE) return false;
+  enum { MOST = 64 };
+  if (tuple->kind != EMBED__PICKLE_TUPLE || tuple->count > MOST) return false;
   for (uint32_t i = 0; i < tuple->count; ++i)
     if (p->items[tuple->place + i].kind != EMBED__PICKLE_INT || p->items[tuple->place + i].place < 0) return false;
   return true;
@@ -250,6 +273,33 @@ static embed_status rebuild(embed__pickle *p, const value *call, const value *ar
   return push(p, EMBED__PICKLE_TENSOR, typed ? 7 : 4, arguments->place);
 }
 
+/* (rebuild, class, what rebuild is called with, attributes): a tensor of a class of its own. */
+static embed_status rebuild_class(embed__pickle *p, const value *arguments) {
+  const value *a = arguments->count >= 3 ? p->items + arguments->place : NULL;
+  if (!a || (a[0].kind != EMBED__PICKLE_REBUILD && a[0].kind != EMBED__PICKLE_REBUILD_TYPED) || a[2].kind != EMBED__PICKLE_TUPLE)
+    return fail(p, "rebuilds a tensor of a class from what is no tensor");
+  return rebuild(p, &a[0], &a[2]);
+}
+
+/* Python 2's way to pickle an OrderedDict: a list of lists of two. It is emptied, so that no second one is made of it for six bytes. */
+static embed_status dict_of_pairs(embed__pickle *p, value list) {
+  if (!p->every_value || list.kind != EMBED__PICKLE_BOX || !p->boxes[list.place].list)
+    return embed__pickle_fail(p, EMBED_E_UNSUPPORTED, p->at, "makes an OrderedDict of a list");
+  EMBED__TRY(push_box(p, false));
+  const value made = p->stack[p->stack_count - 1];
+  uint32_t next = p->boxes[list.place].first;
+  p->boxes[list.place].first = p->boxes[list.place].last = 0;
+  while (next) {
+    const value pair = p->entries[next - 1].value;
+    const embed__pickle_box *two = pair.kind == EMBED__PICKLE_BOX ? &p->boxes[pair.place] : NULL;
+    if (!two || !two->list || two->count != 2 || !two->first) return fail(p, "makes an OrderedDict of what are no pairs");
+    const embed__pickle_entry key = p->entries[two->first - 1], held = p->entries[key.next - 1];
+    EMBED__TRY(put(p, &made, key.value, held.value));
+    next = p->entries[next - 1].next;
+  }
+  return EMBED_OK;
+}
+
 static embed_status reduce(embed__pickle *p) {
   value arguments = {0}, call = {0};
   EMBED__TRY(pop(p, &arguments));
@@ -262,9 +312,10 @@ static embed_status reduce(embed__pickle *p) {
     case EMBED__PICKLE_PARAMETER:
       if (!first || first->kind != EMBED__PICKLE_TENSOR) return fail(p, "makes a parameter of what is no tensor");
       return push_value(p, *first);
-    case EMBED__PICKLE_DICT_TYPE:
-      if (arguments.count) return embed__pickle_fail(p, EMBED_E_UNSUPPORTED, p->at, "makes an OrderedDict of a list");
-      return push_box(p, false);
+    case EMBED__PICKLE_REBUILD_CLASS: return rebuild_class(p, &arguments);
+    case EMBED__PICKLE_DICT_TYPE: return first ? dict_of_pairs(p, *first) : push_box(p, false);
+    case EMBED__PICKLE_FILLED_DICT_TYPE: return push_box(p, false);
+    case EMBED__PICKLE_OTHER_TENSOR: ++p->other_tensors; return push(p, EMBED__PICKLE_PLAIN, 0, 0);
     case EMBED__PICKLE_NAME: return push(p, EMBED__PICKLE_PLAIN, 0, 0);
     default: return fail(p, "calls what is no name of pickle.def");
   }
@@ -443,7 +494,8 @@ embed_status embed__pickle_read(embed__pickle *p) {
   }
   if (p->stack_count != 1) return fail(p, "ends with another number of values than one");
   EMBED__TRY(pop(p, &p->root));
-  return ++p->at == p->bytes ? EMBED_OK : fail(p, "has bytes behind its last opcode");
+  ++p->at;
+  return EMBED_OK;
 }
 
 void embed__pickle_free(embed__pickle *p) {
@@ -451,6 +503,7 @@ void embed__pickle_free(embed__pickle *p) {
   embed__free(memory, p->stack, (size_t)p->stack_room * sizeof *p->stack, EMBED__ALIGNMENT);
   embed__free(memory, p->memo, (size_t)p->memo_room * sizeof *p->memo, EMBED__ALIGNMENT);
   embed__free(memory, p->items, (size_t)p->item_room * sizeof *p->items, EMBED__ALIGNMENT);
+  embed__free(memory, p->storages, (size_t)p->storage_room * sizeof *p->storages, EMBED__ALIGNMENT);
   embed__free(memory, p->boxes, (size_t)p->box_room * sizeof *p->boxes, EMBED__ALIGNMENT);
   embed__free(memory, p->entries, (size_t)p->entry_room * sizeof *p->entries, EMBED__ALIGNMENT);
 }

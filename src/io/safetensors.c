@@ -12,6 +12,7 @@
 #include "core/memory.h"
 #include "core/sort.h"
 #include "io/byte_order.h"
+#include "io/decoded.h"
 #include "io/floats.h"
 #include "io/format.h"
 #include "io/json.h"
@@ -41,8 +42,8 @@ static const struct type {
     TYPE("U64", 64, EMBED_DTYPE_NONE),
     TYPE("I64", 64, EMBED_DTYPE_NONE),
     TYPE("C64", 64, EMBED_DTYPE_NONE),
-    TYPE("F8_E5M2", 8, EMBED_DTYPE_NONE),
-    TYPE("F8_E4M3", 8, EMBED_DTYPE_NONE),
+    TYPE("F8_E5M2", 8, EMBED_F8_E5M2),
+    TYPE("F8_E4M3", 8, EMBED_F8_E4M3),
     TYPE("F8_E8M0", 8, EMBED_DTYPE_NONE),
     TYPE("F8_E4M3FNUZ", 8, EMBED_DTYPE_NONE),
     TYPE("F8_E5M2FNUZ", 8, EMBED_DTYPE_NONE),
@@ -390,6 +391,7 @@ embed_status embed__safetensors_open(embed_context *ctx, embed_file *f, const em
   embed_status status = embed__safetensors_read(ctx, &f->map, f->label, o, f, &s);
   if (status == EMBED_OK) status = embed__model2vec_extend(ctx, f, &s);
   if (status == EMBED_OK) status = adopt(ctx, f, &s);
+  if (status == EMBED_OK) status = embed__find_scales(ctx, f);
   embed__safetensors_free(ctx, &s);
   return status;
 }

@@ -33,6 +33,7 @@ INLINE void move_element(unsigned char *to, const unsigned char *from, int64_t w
   uint32_t w;
   uint64_t d;
   switch (width) {
+    case 1: *to = *from; break;
     case 2:
       memcpy(&h, from, 2);
       if (swap) h = __builtin_bswap16(h);
@@ -97,6 +98,8 @@ static void reorder_rows(void *arg, int64_t task, int32_t worker) {
   const int64_t first = first_row(job, task), end = first_row(job, task + 1);
   (void)worker;
   switch (job->swap ? -job->width : job->width) {
+    case 1:
+    case -1: move(job, first, end, 1, false); break;
     case 2: move(job, first, end, 2, false); break;
     case -2: move(job, first, end, 2, true); break;
     case 4: move(job, first, end, 4, false); break;

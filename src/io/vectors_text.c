@@ -291,6 +291,7 @@ static embed_status read_pieces(embed_context *ctx, reader *r, embed_file *f, in
   }
   EMBED__TRY(check_count(ctx, r, promised));
   EMBED__TRY(check_extents(ctx, r));
+  if (r->rows > PTRDIFF_MAX / (int64_t)sizeof *r->tokens) return embed__out_of_memory(ctx, -1);
   const size_t bytes = (size_t)r->rows * sizeof *r->tokens; /* eight times the file at most: a row takes at least 2 bytes */
   r->tokens = embed__allocate(&ctx->memory, bytes, EMBED__ALIGNMENT);
   if (!r->tokens) return embed__out_of_memory(ctx, (int64_t)bytes);

@@ -14,7 +14,7 @@
 
 enum { LONGEST_METADATA = 30000000 }; /* three of them: a pair's parts and what is before it; readers take 100 MB of header */
 
-static const char *const role_keys[EMBED__ROLES] = {"token", "head", "head_bias", "position", "type", "norm", "norm_bias"};
+static const char *const role_keys[EMBED__ROLES] = {"token", "head", "head_bias", "position", "type", "norm", "norm_bias", "per_layer", "ngram"};
 
 typedef struct output {
   embed_context *ctx;

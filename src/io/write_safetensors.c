@@ -11,7 +11,8 @@ static const struct type {
   embed_dtype dtype;
   const char *name;
   int64_t width;
-} types[] = {{EMBED_F64, "F64", 8}, {EMBED_F32, "F32", 4}, {EMBED_F16, "F16", 2}, {EMBED_BF16, "BF16", 2}};
+} types[] = {{EMBED_F64, "F64", 8},   {EMBED_F32, "F32", 4},         {EMBED_F16, "F16", 2},
+             {EMBED_BF16, "BF16", 2}, {EMBED_F8_E4M3, "F8_E4M3", 1}, {EMBED_F8_E5M2, "F8_E5M2", 1}};
 
 static const struct type *type_of(embed_dtype dtype) {
   for (size_t i = 0; i < sizeof types / sizeof *types; ++i)
@@ -21,7 +22,8 @@ static const struct type *type_of(embed_dtype dtype) {
 
 static embed_status check_table(embed_context *ctx, const embed_writer *w, embed__written_table *t) {
   if (type_of(t->dtype)) return EMBED_OK;
-  return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "%s: safetensors has no type for %s rows: ask for f32, f16, bf16 or f64, or write an .embed file", w->label,
+  return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1,
+                     "%s: safetensors has no type for %s rows: ask for f32, f16, bf16, f64, f8_e4m3 or f8_e5m2, or write an .embed file", w->label,
                      embed__dtype_name(t->dtype));
 }
 
@@ -100,7 +102,7 @@ static embed_status put_header(output *o, const embed_writer *w) {
   EMBED__TRY(put_pairs(o, "", &w->pairs, &first));
   EMBED__TRY(put_pairs(o, "tied.", &w->ties, &first));
   EMBED__TRY(put_text(o, "}"));
-  for (int64_t width = 8; width >= 2; width /= 2)
+  for (int64_t width = 8; width >= 1; width /= 2)
     for (int64_t i = 0; i < w->tables.count; ++i) {
       const embed__written_table *t = embed__written(w, i);
       if (type_of(t->dtype)->width != width) continue;
@@ -120,7 +122,7 @@ static embed_status write_safetensors(embed_context *ctx, embed_writer *w, embed
   EMBED__TRY(embed__safe_write(ctx, f, length, LENGTH));
   EMBED__TRY(put_header(&written, w));
   for (int64_t at = counted.count; at < header; ++at) EMBED__TRY(embed__safe_write(ctx, f, " ", 1));
-  for (int64_t width = 8; width >= 2; width /= 2)
+  for (int64_t width = 8; width >= 1; width /= 2)
     for (int64_t i = 0; i < w->tables.count; ++i)
       if (type_of(embed__written(w, i)->dtype)->width == width) EMBED__TRY(embed__written_rows(ctx, w, embed__written(w, i), embed__rows_to_file, f));
   return EMBED_OK;

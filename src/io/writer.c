@@ -201,7 +201,6 @@ static embed_status describe(embed_context *ctx, const embed_writer *w, const em
   EMBED__TRY(embed__table_options(ctx, as, &o));
   item->dtype = !as || o.dtype == EMBED_DTYPE_NONE ? t->dtype : o.dtype;
   const embed__dtype_info *info = embed__dtype_find(item->dtype);
-  if (!info && embed__dtype_reserved(item->dtype)) return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "tables of dtype %d are not in this version", item->dtype);
   if (!info) return embed__fail(ctx, EMBED_E_OPTION, -1, "%d is no dtype", item->dtype);
   if (info->block == 0) item->group = o.group ? o.group : item->dtype == t->dtype ? t->group : 32;
   item->table = (embed_table *)(uintptr_t)t; /* retained when it has a place */

@@ -38,11 +38,22 @@ static bool local_ends_with(const unsigned char *data, int64_t bytes, const char
   return embed__ends_with((const char *)data + LOCAL, embed__min(embed__le16(data + 26), bytes - LOCAL), ending);
 }
 
+/* Where the directory begins by the last record, or by the one of 64 bits in front of it; a file may lie. */
+static int64_t directory_of(const unsigned char *data, int64_t bytes) {
+  const int64_t end = find_end(data, bytes);
+  if (end < 0) return bytes;
+  uint64_t at = embed__le32(data + end + 16);
+  if (at == UINT32_MAX && end >= LOCATOR && embed__le32(data + end - LOCATOR) == LOCATOR_SIGNATURE) {
+    const uint64_t wide = le64(data + end - LOCATOR + 8);
+    if (wide <= (uint64_t)end && (uint64_t)end - wide >= END64) at = le64(data + wide + 48);
+  }
+  return at < (uint64_t)bytes ? (int64_t)at : bytes;
+}
+
 bool embed__zip_holds(const unsigned char *data, int64_t bytes, const char *ending) {
   if (bytes < LOCAL || embed__le32(data) != LOCAL_SIGNATURE) return false;
   if (local_ends_with(data, bytes, ending)) return true;
-  const int64_t end = find_end(data, bytes);
-  int64_t at = end < 0 ? bytes : embed__le32(data + end + 16);
+  int64_t at = directory_of(data, bytes);
   while (at <= bytes - ENTRY && embed__le32(data + at) == ENTRY_SIGNATURE) {
     const int64_t name = embed__le16(data + at + 28), rest = embed__le16(data + at + 30) + embed__le16(data + at + 32);
     if (name > bytes - at - ENTRY) break;
@@ -271,4 +282,14 @@ embed_status embed__zip_check_sum(const embed__zip *z, const embed__zip_member *
   if (sum == member->sum) return EMBED_OK;
   return embed__fail(z->ctx, EMBED_E_FORMAT, member->data, "%s: member \"%.100s\" at byte %" PRId64 ": its sum is %08" PRIx32 ", the archive says %08" PRIx32,
                      z->label, member->name, member->data, sum, member->sum);
+}
+
+embed__deflated embed__zip_deflated(const embed__zip *z, const embed__zip_member *member) {
+  return (embed__deflated){.label = z->label,
+                           .member = member->name,
+                           .data = z->file + member->data,
+                           .at = member->data,
+                           .bytes = member->stored,
+                           .whole = member->bytes,
+                           .sum = member->sum};
 }

@@ -4,7 +4,10 @@
 #ifndef EMBED__ZIP_H
 #define EMBED__ZIP_H
 
+#include <string.h>
+
 #include "io/file.h"
+#include "io/inflate.h"
 
 typedef struct embed__zip_member {
   const char *name; /* a NUL behind it and none in it */
@@ -32,6 +35,7 @@ bool embed__zip_holds(const unsigned char *data, int64_t bytes, const char *endi
 embed_status embed__zip_open(embed_context *ctx, const embed_file *f, embed__zip *out);
 void embed__zip_free(embed__zip *z);
 const embed__zip_member *embed__zip_find(const embed__zip *z, const char *name, int64_t bytes); /* NULL = none */
+embed__deflated embed__zip_deflated(const embed__zip *z, const embed__zip_member *member);
 /* The sum of a stored member. */
 embed_status embed__zip_check_sum(const embed__zip *z, const embed__zip_member *member);
 /* E_...: "LABEL: member "NAME" WHAT (byte AT)". */

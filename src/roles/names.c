@@ -4,20 +4,22 @@
 
 #include "roles/names.h"
 
-enum { EMBED_ROLE_INPUT_NORM = EMBED__INPUT_NORM }; /* for roles.def */
+enum { EMBED_ROLE_INPUT_NORM = EMBED__INPUT_NORM, EMBED_ROLE_FACTOR = EMBED__FACTOR }; /* for roles.def */
 
 typedef struct role_name {
   int32_t role;
-  bool ending; /* what stands before it may vary */
-  const char *name;
+  bool ending;               /* what stands before it may vary */
+  const char *name, *beside; /* the table that must be there, NULL = none */
 } role_name;
 
 static const role_name names[] = {
-#define NAME(role, name)   {EMBED_ROLE_##role, false, name},
-#define ENDING(role, name) {EMBED_ROLE_##role, true, name},
+#define NAME(role, name)          {EMBED_ROLE_##role, false, name, NULL},
+#define ENDING(role, name)        {EMBED_ROLE_##role, true, name, NULL},
+#define BESIDE(role, name, table) {EMBED_ROLE_##role, false, name, table},
 #include "roles/roles.def"
 #undef NAME
 #undef ENDING
+#undef BESIDE
 };
 enum { NAMES = sizeof names / sizeof *names };
 
@@ -27,7 +29,10 @@ static bool fits(const embed__tensor *tensor, int32_t role) {
     case EMBED_ROLE_TOKEN:
     case EMBED_ROLE_HEAD:
     case EMBED_ROLE_POSITION:
-    case EMBED_ROLE_TYPE: return tensor->rank == 2;
+    case EMBED_ROLE_TYPE:
+    case EMBED_ROLE_PER_LAYER:
+    case EMBED_ROLE_NGRAM:
+    case EMBED_ROLE_FACTOR: return tensor->rank == 2;
     default: return tensor->rank == 1 || (tensor->rank == 2 && tensor->shape[0] == 1);
   }
 }
@@ -87,11 +92,19 @@ static int64_t tensor_ending(const embed_file *f, int32_t role, const char **end
   return -1;
 }
 
+/* The table of its family is there, and the tensor is of its shape. */
+static bool is_beside(const embed_file *f, const embed__tensor *tensor, const char *table) {
+  const int64_t i = embed__tensor_named(f, table);
+  if (i < 0 || f->tensors[i].rank != 2) return false;
+  const int64_t *shape = f->tensors[i].shape;
+  return tensor->rank == 2 && tensor->shape[0] != 1 ? tensor->shape[1] == shape[1] : tensor->shape[tensor->rank - 1] == shape[0];
+}
+
 int64_t embed__role_named(const embed_file *f, int32_t role, const char **ending) {
   *ending = NULL;
   for (int k = 0; k < NAMES; ++k) {
     int64_t i = names[k].role == role ? embed__tensor_named(f, names[k].name) : -1;
-    if (i >= 0 && fits(&f->tensors[i], role)) return i;
+    if (i >= 0 && fits(&f->tensors[i], role) && (!names[k].beside || is_beside(f, &f->tensors[i], names[k].beside))) return i;
   }
   return tensor_ending(f, role, ending);
 }
@@ -110,6 +123,8 @@ int64_t embed__role_sibling(const embed_file *f, int32_t role, int64_t of, const
 bool embed__is_role_name(const char *name, int32_t role) {
   size_t bytes = strlen(name);
   for (int k = 0; k < NAMES; ++k)
-    if (names[k].role == role && (!strcmp(name, names[k].name) || (names[k].ending && ends_in(name, bytes, names[k].name, strlen(names[k].name))))) return true;
+    if (names[k].role == role && !names[k].beside &&
+        (!strcmp(name, names[k].name) || (names[k].ending && ends_in(name, bytes, names[k].name, strlen(names[k].name)))))
+      return true;
   return false;
 }

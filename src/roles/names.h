@@ -5,7 +5,7 @@
 
 #include "io/file.h"
 
-enum { EMBED__INPUT_NORM = EMBED__ROLES }; /* a role of roles.def that callers know as NORM */
+enum { EMBED__INPUT_NORM = EMBED__ROLES, EMBED__FACTOR, EMBED__NAMED_ROLES }; /* of roles.def: callers know them as NORM and POSITION */
 
 /* The tensor of exactly this name, -1 = none. */
 int64_t embed__tensor_named(const embed_file *f, const char *name);

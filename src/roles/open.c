@@ -6,6 +6,7 @@
 #include "core/options.h"
 #include "io/format.h"
 #include "io/text.h"
+#include "io/tokenizer.h"
 #include "roles/config.h"
 #include "roles/roles.h"
 
@@ -36,7 +37,17 @@ static embed_status check_vocab(embed_context *ctx, const embed_file *f, int64_t
 /* GGUF and .embed say of themselves what their family does; the other formats have none. */
 static bool is_of_transformers(const embed_file *f) {
   const char *name = f->format->name;
-  return !strcmp(name, "safetensors") || !strcmp(name, "safetensors-index") || !strcmp(name, "pytorch");
+  return !strcmp(name, "safetensors") || !strcmp(name, "safetensors-index") || !strcmp(name, "pytorch") || !strcmp(name, "pytorch-index");
+}
+
+/* Their files have no tokens; a tokenizer in the same folder is the model's. Any npz may lie in a folder: only a vocabulary with a token
+ * for each of its rows is believed. Rows behind the last token stay ids: a file beside is a hint, and may be another model's. */
+static embed_status read_tokens(embed_context *ctx, embed_file *f, const char *path, const embed_file_options *o) {
+  const int64_t table = f->roles[EMBED_ROLE_TOKEN];
+  int64_t rows, dim;
+  const bool npz = !strcmp(f->format->name, "npz");
+  if ((!npz && !is_of_transformers(f)) || table < 0 || f->tensors[table].rank != 2 || !embed__tensor_extents(&f->tensors[table], &rows, &dim)) return EMBED_OK;
+  return embed__tokenizer_read(ctx, f, path, o, rows, npz);
 }
 
 embed_status embed_file_open(embed_context *ctx, const char *path, const embed_file_options *opts, embed_file **out) {
@@ -49,6 +60,7 @@ embed_status embed_file_open(embed_context *ctx, const char *path, const embed_f
   EMBED__TRY(embed__file_open(ctx, path, &o, out));
   embed_status status = embed__roles_resolve(ctx, *out);
   if (status == EMBED_OK && is_of_transformers(*out)) status = embed__config_read(ctx, *out, path);
+  if (status == EMBED_OK) status = read_tokens(ctx, *out, path, &o);
   if (status == EMBED_OK) status = check_vocab(ctx, *out, o.vocab);
   if (status != EMBED_OK) {
     embed__file_release(*out);

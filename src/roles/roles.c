@@ -14,7 +14,7 @@ static bool is_matrix(const embed__tensor *tensor) { return tensor->rank == 2 &&
 
 /* Whether its name gives it to something beside the table. */
 static bool is_spoken_for(const embed__tensor *tensor) {
-  for (int32_t role = EMBED_ROLE_HEAD; role <= EMBED__INPUT_NORM; ++role)
+  for (int32_t role = EMBED_ROLE_HEAD; role < EMBED__NAMED_ROLES; ++role)
     if (embed__is_role_name(tensor->name, role)) return true;
   return false;
 }
@@ -122,6 +122,48 @@ static embed_status find_norm(embed_context *ctx, embed_file *f) {
   return embed__file_note_line(ctx, f, line.bytes);
 }
 
+static embed_status find_positions(embed_context *ctx, embed_file *f) {
+  const char *ending;
+  embed__line line;
+  f->roles[EMBED_ROLE_TYPE] = find_beside_table(f, EMBED_ROLE_TYPE);
+  f->roles[EMBED_ROLE_POSITION] = find_beside_table(f, EMBED_ROLE_POSITION);
+  if (f->roles[EMBED_ROLE_POSITION] >= 0) return EMBED_OK;
+  const int64_t factor = f->roles[EMBED_ROLE_POSITION] = embed__role_named(f, EMBED__FACTOR, &ending);
+  if (factor < 0) return EMBED_OK;
+  embed__line_start(&line, "positions ");
+  embed__line_name(&line, f->tensors[factor].name);
+  embed__text_add(&line.text, ": token rows are multiplied by them, not added");
+  return embed__file_note_line(ctx, f, line.bytes);
+}
+
+/* Rows for every layer have the ids of the token table. Where a table of that name has other rows it is one of n-grams: llama.cpp stores
+ * both under one name. */
+static embed_status find_further_tables(embed_context *ctx, embed_file *f) {
+  const char *ending;
+  embed__line line;
+  const int64_t table = f->roles[EMBED_ROLE_TOKEN], layers = embed__role_named(f, EMBED_ROLE_PER_LAYER, &ending);
+  f->roles[EMBED_ROLE_NGRAM] = embed__role_named(f, EMBED_ROLE_NGRAM, &ending);
+  if (layers < 0) return EMBED_OK;
+  const int64_t rows = f->tensors[layers].shape[0];
+  if (table < 0 || (f->tensors[table].rank == 2 && f->tensors[table].shape[0] == rows)) {
+    f->roles[EMBED_ROLE_PER_LAYER] = layers;
+    if (table >= 0) f->tensors[layers].vocab = f->tensors[table].vocab;
+    return EMBED_OK;
+  }
+  if (f->roles[EMBED_ROLE_NGRAM] >= 0) return EMBED_OK;
+  f->roles[EMBED_ROLE_NGRAM] = layers;
+  embed__line_start(&line, "");
+  embed__line_name(&line, f->tensors[layers].name);
+  embed__text_add(&line.text, " has ");
+  embed__text_number(&line.text, rows);
+  embed__text_add(&line.text, " rows, ");
+  embed__line_name(&line, f->tensors[table].name);
+  embed__text_add(&line.text, " ");
+  embed__text_number(&line.text, f->tensors[table].shape[0]);
+  embed__text_add(&line.text, ": its rows are those of n-grams, not of layers");
+  return embed__file_note_line(ctx, f, line.bytes);
+}
+
 static int64_t find_head_bias(const embed_file *f) {
   const char *ending;
   int64_t own = f->own_head < 0 ? -1 : embed__role_sibling(f, EMBED_ROLE_HEAD_BIAS, f->own_head, "weight", "bias");
@@ -185,11 +227,11 @@ embed_status embed__roles_resolve(embed_context *ctx, embed_file *f) {
   EMBED__TRY(find_table(ctx, f, head));
   EMBED__TRY(embed__tie(ctx, f, head));
   f->roles[EMBED_ROLE_HEAD_BIAS] = find_head_bias(f);
-  f->roles[EMBED_ROLE_POSITION] = find_beside_table(f, EMBED_ROLE_POSITION);
-  f->roles[EMBED_ROLE_TYPE] = find_beside_table(f, EMBED_ROLE_TYPE);
+  EMBED__TRY(find_positions(ctx, f));
   EMBED__TRY(find_norm(ctx, f));
   EMBED__TRY(check_vocab_size(ctx, f));
   if (f->roles[EMBED_ROLE_TOKEN] >= 0) EMBED__TRY(limit_vocab(ctx, f, f->roles[EMBED_ROLE_TOKEN]));
+  EMBED__TRY(find_further_tables(ctx, f));
   if (f->own_head < 0) return EMBED_OK;
   if (f->roles[EMBED_ROLE_HEAD] == f->own_head) return limit_vocab(ctx, f, f->own_head);
   f->tensors[f->own_head].vocab = f->tensors[f->roles[EMBED_ROLE_TOKEN]].vocab;

@@ -48,14 +48,14 @@ static embed_status first_difference(embed_context *ctx, const unsigned char *a,
 
 /* A tensor's bytes: in the file, or in the table that they were unpacked to; NULL = neither is one block. */
 static const unsigned char *elements_of(const embed_file *f, const embed__tensor *tensor) {
-  if (tensor->offset >= 0) return embed__tensor_data(f, tensor);
+  if (tensor->offset >= 0 || tensor->memory) return embed__tensor_data(f, tensor);
   return tensor->table && tensor->table->row_bytes == tensor->table->packed_bytes ? tensor->table->data : NULL;
 }
 
 static bool same_kind(const embed_file *f, const embed__tensor *a, const embed__tensor *b) {
   return a->rank == b->rank && !memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) && a->bytes == b->bytes && a->dtype == b->dtype &&
          !strcmp(a->stored, b->stored) && a->group == b->group && a->row_bytes == b->row_bytes && a->vocab == b->vocab && a->column_major == b->column_major &&
-         a->swapped == b->swapped && elements_of(f, a) && elements_of(f, b);
+         a->swapped == b->swapped && a->recipe == b->recipe && elements_of(f, a) && elements_of(f, b);
 }
 
 /* What the file's writer said of this head: "tied.lm_head.weight" = the table's name. */

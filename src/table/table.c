@@ -25,7 +25,6 @@ embed_status embed__table_options(embed_context *ctx, const embed_table_options 
 static embed_status find_dtype(embed_context *ctx, embed_dtype dtype, const embed__dtype_info **info) {
   *info = embed__dtype_find(dtype);
   if (*info) return EMBED_OK;
-  if (embed__dtype_reserved(dtype)) return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "tables of dtype %d are not in this version", dtype);
   return embed__fail(ctx, EMBED_E_OPTION, -1, "%d is no dtype", dtype);
 }
 

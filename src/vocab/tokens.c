@@ -18,7 +18,7 @@ enum { GROUP = 4 };
 struct embed__tokens {
   embed_allocator memory;
   size_t block_bytes; /* of this, offsets, slots and arena together */
-  int64_t *offsets;   /* [room + 1] token id is arena[offsets[id] .. offsets[id + 1] - 1) */
+  int64_t *offsets;   /* [room + 1] token id is arena[offsets[id] .. offsets[id + 1] - 1); it has none where both are the same */
   uint32_t *slots;    /* open addressing with linear probing by groups, at most two thirds full */
   char *arena;        /* the tokens, a NUL after each, and EMBED__HASH_SLACK bytes */
   int64_t room, count, indexed;
@@ -27,6 +27,7 @@ struct embed__tokens {
   uint64_t key[2];
   int64_t steps;   /* slots that tokens walked past, see embed__hash_fails */
   bool is_careful; /* with SipHash */
+  bool has_gaps;   /* ids without a token */
   int64_t repeated, empty;
   bool is_stored; /* the tokens are those of `stored`, and nothing above is used but memory, block_bytes and the three counts */
   embed__stored_tokens stored;
@@ -116,6 +117,12 @@ void embed__tokens_append(embed__tokens *t, const void *token, int64_t bytes) {
   if (bytes == 0) ++t->empty;
 }
 
+void embed__tokens_append_none(embed__tokens *t) {
+  t->offsets[t->count + 1] = t->offsets[t->count];
+  ++t->count;
+  t->has_gaps = true;
+}
+
 /* Most tokens have less than 16 bytes: those are copied whole, with bytes of what follows, which the next token overwrites. */
 void embed__tokens_append_row(embed__tokens *t, const void *strings, int64_t count, bool big_endian, const void *end) {
   const unsigned char *p = strings, *const last = end;
@@ -140,6 +147,7 @@ void embed__tokens_append_row(embed__tokens *t, const void *strings, int64_t cou
 
 /* --- The index */
 
+/* -1 = it has none. */
 static int64_t length_of(const embed__tokens *t, int64_t id) { return t->offsets[id + 1] - t->offsets[id] - 1; }
 
 static uint32_t id_mask(const embed__tokens *t) { return (uint32_t)(((uint64_t)1 << t->id_bits) - 1); }
@@ -188,11 +196,21 @@ static inline void index_token(embed__tokens *t, int64_t id, uint64_t hash) {
     group[count] = tag | (uint32_t)(id + 1);
 }
 
+/* The next token that there is, by itself. */
+static void index_next(embed__tokens *t) {
+  const int64_t id = t->indexed++, bytes = length_of(t, id);
+  const char *token = t->arena + t->offsets[id];
+  if (bytes < 0) return;
+  index_token(t, id, t->is_careful ? embed__siphash(t->key, token, bytes) : embed__hash_slack(t->key, token, bytes));
+}
+
 /* Slots lie all over memory: those of some tokens are fetched together. */
 static void index_up_to(embed__tokens *t, int64_t end) {
   enum { TOGETHER = 32 };
   uint64_t hashes[TOGETHER];
   const uint64_t mask = t->slot_mask, key[2] = {t->key[0], t->key[1]};
+  while (t->has_gaps && t->indexed < end && (t->is_careful || !embed__hash_fails(t->steps, t->indexed))) index_next(t);
+  if (t->has_gaps) return;
   while (t->indexed < end) {
     const int64_t first = t->indexed, count = embed__min(TOGETHER, end - first), *offsets = t->offsets + first;
     for (int64_t i = 0; i < count; ++i) {
@@ -227,7 +245,7 @@ int64_t embed__tokens_count(const embed__tokens *t) { return t->is_stored ? t->s
 
 const char *embed__tokens_get(const embed__tokens *t, int64_t id, int64_t *bytes) {
   if (t->is_stored) return embed__stored_get(&t->stored, id, bytes);
-  if (id < 0 || id >= t->count) return NULL;
+  if (id < 0 || id >= t->count || length_of(t, id) < 0) return NULL;
   *bytes = length_of(t, id);
   return t->arena + t->offsets[id];
 }

@@ -17,6 +17,7 @@ void embed__tokens_add(embed__tokens *t, const void *token, int64_t bytes);
 /* The same in two steps, for many tokens: append them, then index what was appended. Until then find and repeated do not know them. */
 void embed__tokens_append(embed__tokens *t, const void *token, int64_t bytes);
 void embed__tokens_index(embed__tokens *t);
+void embed__tokens_append_none(embed__tokens *t); /* the next id has no token, not even an empty one */
 /* Appends tokens that stand in a row, each behind its length as 64 bits of either byte order. The caller has proved them; end: behind the
  * last byte that may be read. */
 void embed__tokens_append_row(embed__tokens *t, const void *strings, int64_t count, bool big_endian, const void *end);
@@ -25,7 +26,7 @@ embed_status embed__tokens_stored(embed_context *ctx, const embed__stored_tokens
 void embed__tokens_free(embed__tokens *t); /* NULL is fine */
 
 int64_t embed__tokens_count(const embed__tokens *t);
-const char *embed__tokens_get(const embed__tokens *t, int64_t id, int64_t *bytes);    /* a NUL behind it; NULL = no such id, *bytes untouched */
+const char *embed__tokens_get(const embed__tokens *t, int64_t id, int64_t *bytes);    /* a NUL behind it; NULL = no such id, or it has none: *bytes untouched */
 int64_t embed__tokens_find(const embed__tokens *t, const void *token, int64_t bytes); /* the lowest id, -1 = none */
 int64_t embed__tokens_repeated(const embed__tokens *t);                               /* ids whose token a lower id has */
 int64_t embed__tokens_empty(const embed__tokens *t);                                  /* ids whose token has no bytes */

@@ -71,9 +71,10 @@ static void check_ranks(embed_context *ctx, const block_head *b, const float *x,
 static const struct {
   embed_dtype dtype;
   int64_t dim;
-} shapes[] = {{EMBED_Q8_0, 32},  {EMBED_Q8_0, 96},  {EMBED_Q8_0, 768}, {EMBED_Q4_0, 32},  {EMBED_Q4_0, 160}, {EMBED_Q4_1, 64},  {EMBED_Q4_1, 288},
-              {EMBED_Q5_0, 96},  {EMBED_Q5_0, 576}, {EMBED_Q5_1, 32},  {EMBED_Q5_1, 160}, {EMBED_Q2_K, 256}, {EMBED_Q2_K, 768}, {EMBED_Q3_K, 256},
-              {EMBED_Q3_K, 512}, {EMBED_Q4_K, 256}, {EMBED_Q4_K, 768}, {EMBED_Q5_K, 256}, {EMBED_Q5_K, 512}, {EMBED_Q6_K, 256}, {EMBED_Q6_K, 768}};
+} shapes[] = {{EMBED_Q8_0, 32},   {EMBED_Q8_0, 96},    {EMBED_Q8_0, 768}, {EMBED_Q4_0, 32},   {EMBED_Q4_0, 160}, {EMBED_Q4_1, 64},  {EMBED_Q4_1, 288},
+              {EMBED_Q5_0, 96},   {EMBED_Q5_0, 576},   {EMBED_Q5_1, 32},  {EMBED_Q5_1, 160},  {EMBED_Q2_K, 256}, {EMBED_Q2_K, 768}, {EMBED_Q3_K, 256},
+              {EMBED_Q3_K, 512},  {EMBED_Q4_K, 256},   {EMBED_Q4_K, 768}, {EMBED_Q5_K, 256},  {EMBED_Q5_K, 512}, {EMBED_Q6_K, 256}, {EMBED_Q6_K, 768},
+              {EMBED_IQ4_NL, 96}, {EMBED_IQ4_XS, 512}, {EMBED_MXFP4, 32}, {EMBED_MXFP4, 288}, {EMBED_NVFP4, 64}, {EMBED_NVFP4, 320}};
 
 static void logits_are_those_of_the_decoded_rows_at_every_level_and_thread_count(void **state) {
   (void)state;

@@ -146,8 +146,10 @@ static inline void table_free(test_table made) {
   free(made.decoded);
 }
 
-static const embed_dtype stored_dtypes[] = {EMBED_F32,  EMBED_F16,  EMBED_BF16, EMBED_F64,  EMBED_I8_ROW, EMBED_I4_GROUP, EMBED_U8_ROW, EMBED_Q8_0, EMBED_Q4_0,
-                                            EMBED_Q4_1, EMBED_Q5_0, EMBED_Q5_1, EMBED_Q2_K, EMBED_Q3_K,   EMBED_Q4_K,     EMBED_Q5_K,   EMBED_Q6_K};
+static const embed_dtype stored_dtypes[] = {EMBED_F32,    EMBED_F16,    EMBED_BF16,  EMBED_F64,     EMBED_I8_ROW,  EMBED_I4_GROUP, EMBED_U8_ROW,
+                                            EMBED_Q8_0,   EMBED_Q4_0,   EMBED_Q4_1,  EMBED_Q5_0,    EMBED_Q5_1,    EMBED_Q2_K,     EMBED_Q3_K,
+                                            EMBED_Q4_K,   EMBED_Q5_K,   EMBED_Q6_K,  EMBED_F8_E4M3, EMBED_F8_E5M2, EMBED_U4_ROW,   EMBED_U2_ROW,
+                                            EMBED_IQ4_NL, EMBED_IQ4_XS, EMBED_MXFP4, EMBED_NVFP4};
 static const embed_dtype float_dtypes[] = {EMBED_F32, EMBED_F16, EMBED_BF16};
 
 /* The least number of columns from dim on that the dtype can store: of the GGUF blocks, whole ones. */

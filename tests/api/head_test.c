@@ -385,8 +385,8 @@ static void logsumexp_of_blocks(void **state) { /* D2 */
 static const struct {
   embed_dtype dtype;
   int32_t group;
-} stored[] = {{EMBED_F32, 0},    {EMBED_F16, 0},       {EMBED_BF16, 0},       {EMBED_F64, 0},
-              {EMBED_I8_ROW, 0}, {EMBED_I4_GROUP, 32}, {EMBED_I4_GROUP, 128}, {EMBED_U8_ROW, 0}};
+} stored[] = {{EMBED_F32, 0},        {EMBED_F16, 0},    {EMBED_BF16, 0},   {EMBED_F64, 0},    {EMBED_I8_ROW, 0},  {EMBED_I4_GROUP, 32},
+              {EMBED_I4_GROUP, 128}, {EMBED_U8_ROW, 0}, {EMBED_U4_ROW, 0}, {EMBED_U2_ROW, 0}, {EMBED_F8_E4M3, 0}, {EMBED_F8_E5M2, 0}};
 enum { STORED = sizeof stored / sizeof *stored };
 
 static embed_table *converted(embed_context *ctx, const embed_table *f, int which) {

@@ -8,9 +8,11 @@ enum { VOCAB = 1069, ROWS = 1075, MOST = 70, K = 9 };
 static const struct {
   embed_dtype dtype;
   int64_t dim;
-} shapes[] = {{EMBED_F32, 1},   {EMBED_F32, 67},   {EMBED_F32, 300},    {EMBED_F16, 33},    {EMBED_F16, 300},     {EMBED_BF16, 33},      {EMBED_BF16, 301},
-              {EMBED_F64, 40},  {EMBED_I8_ROW, 7}, {EMBED_I8_ROW, 300}, {EMBED_U8_ROW, 40}, {EMBED_I4_GROUP, 33}, {EMBED_I4_GROUP, 256}, {EMBED_Q8_0, 96},
-              {EMBED_Q4_0, 96}, {EMBED_Q4_1, 64},  {EMBED_Q5_1, 64},    {EMBED_Q2_K, 256},  {EMBED_Q4_K, 512},    {EMBED_Q5_K, 256},     {EMBED_Q6_K, 256}};
+} shapes[] = {{EMBED_F32, 1},        {EMBED_F32, 67},    {EMBED_F32, 300},    {EMBED_F16, 33},     {EMBED_F16, 300},    {EMBED_BF16, 33},
+              {EMBED_BF16, 301},     {EMBED_F64, 40},    {EMBED_I8_ROW, 7},   {EMBED_I8_ROW, 300}, {EMBED_U8_ROW, 40},  {EMBED_I4_GROUP, 33},
+              {EMBED_I4_GROUP, 256}, {EMBED_Q8_0, 96},   {EMBED_Q4_0, 96},    {EMBED_Q4_1, 64},    {EMBED_Q5_1, 64},    {EMBED_Q2_K, 256},
+              {EMBED_Q4_K, 512},     {EMBED_Q5_K, 256},  {EMBED_Q6_K, 256},   {EMBED_U4_ROW, 41},  {EMBED_U2_ROW, 300}, {EMBED_F8_E4M3, 33},
+              {EMBED_F8_E5M2, 300},  {EMBED_IQ4_NL, 64}, {EMBED_IQ4_XS, 256}, {EMBED_MXFP4, 96},   {EMBED_NVFP4, 128}};
 static const int64_t ns[] = {1, 5, 16, MOST};
 
 typedef struct fixture {
@@ -224,6 +226,14 @@ static void a_prepared_head_says_what_it_keeps(void **state) {
       case EMBED_BF16: assert_int_equal(extra, 64 + 67 * 64 * ((shapes[s].dim + 1) / 2)); break;
       case EMBED_F64:
       case EMBED_U8_ROW:
+      case EMBED_U4_ROW:
+      case EMBED_U2_ROW:
+      case EMBED_F8_E4M3:
+      case EMBED_F8_E5M2:
+      case EMBED_IQ4_NL:
+      case EMBED_IQ4_XS:
+      case EMBED_MXFP4:
+      case EMBED_NVFP4:
       case EMBED_Q4_1:
       case EMBED_Q5_1:
       case EMBED_Q2_K: assert_int_equal(extra, 0); break; /* swept in place */

@@ -81,7 +81,7 @@ static void shapes_and_options_that_make_no_table_allocate_nothing(void **state)
       {4, 4, {.data_bytes = -1}, EMBED_E_OPTION, "data_bytes is -1"},
       {4, 4, {.dtype = 9}, EMBED_E_OPTION, "9 is no dtype"},
       {4, 4, {.dtype = EMBED_DTYPE_NONE}, EMBED_E_OPTION, "-1 is no dtype"},
-      {4, 4, {.dtype = EMBED_F8_E4M3}, EMBED_E_UNSUPPORTED, "4"},
+      {4, 48, {.dtype = EMBED_NVFP4}, EMBED_E_UNSUPPORTED, "nvfp4 needs a dim that is a multiple of 64, not 48"},
       {4, 4, {.dtype = EMBED_I4_GROUP, .group = 16}, EMBED_E_OPTION, "group is 16"},
       {4, 4, {.flags = 4}, EMBED_E_OPTION, "0x4"},
       {4, 4544, {.dtype = EMBED_Q4_K}, EMBED_E_UNSUPPORTED, "q4_K needs a dim that is a multiple of 256, not 4544"}, /* QU-01 */
@@ -304,7 +304,8 @@ static void converting_keeps_what_is_not_said(void **state) {
 static void a_row_that_cannot_be_stored_is_named(void **state) {
   (void)state;
   enum { ROWS = 5000, DIM = 64 };
-  static const embed_dtype scaled[] = {EMBED_I8_ROW, EMBED_U8_ROW, EMBED_I4_GROUP, EMBED_Q8_0, EMBED_Q4_1};
+  static const embed_dtype scaled[] = {EMBED_I8_ROW, EMBED_U8_ROW, EMBED_I4_GROUP, EMBED_Q8_0,  EMBED_Q4_1,
+                                       EMBED_U4_ROW, EMBED_U2_ROW, EMBED_IQ4_NL,   EMBED_MXFP4, EMBED_NVFP4};
   float *w = malloc((size_t)ROWS * DIM * sizeof *w);
   for (int i = 0; i < ROWS * DIM; ++i) w[i] = 1;
   w[4321 * DIM + 5] = NAN;

@@ -44,9 +44,10 @@ static void stop(machine *m) {
 static const struct {
   embed_dtype dtype;
   int32_t group;
-} stored[] = {{EMBED_F32, 0},       {EMBED_F16, 0},    {EMBED_BF16, 0}, {EMBED_F64, 0},  {EMBED_I8_ROW, 0}, {EMBED_I4_GROUP, 32},
-              {EMBED_I4_GROUP, 64}, {EMBED_U8_ROW, 0}, {EMBED_Q8_0, 0}, {EMBED_Q4_0, 0}, {EMBED_Q4_1, 0},   {EMBED_Q5_0, 0},
-              {EMBED_Q5_1, 0},      {EMBED_Q2_K, 0},   {EMBED_Q3_K, 0}, {EMBED_Q4_K, 0}, {EMBED_Q5_K, 0},   {EMBED_Q6_K, 0}};
+} stored[] = {{EMBED_F32, 0},    {EMBED_F16, 0},    {EMBED_BF16, 0},   {EMBED_F64, 0},   {EMBED_I8_ROW, 0},  {EMBED_I4_GROUP, 32}, {EMBED_I4_GROUP, 64},
+              {EMBED_U8_ROW, 0}, {EMBED_Q8_0, 0},   {EMBED_Q4_0, 0},   {EMBED_Q4_1, 0},  {EMBED_Q5_0, 0},    {EMBED_Q5_1, 0},      {EMBED_Q2_K, 0},
+              {EMBED_Q3_K, 0},   {EMBED_Q4_K, 0},   {EMBED_Q5_K, 0},   {EMBED_Q6_K, 0},  {EMBED_F8_E4M3, 0}, {EMBED_F8_E5M2, 0},   {EMBED_U4_ROW, 0},
+              {EMBED_U2_ROW, 0}, {EMBED_IQ4_NL, 0}, {EMBED_IQ4_XS, 0}, {EMBED_MXFP4, 0}, {EMBED_NVFP4, 0}};
 enum { STORED = sizeof stored / sizeof *stored };
 
 /* Finite, no -0.0: where the three views agree bit for bit. */

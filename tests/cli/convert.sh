@@ -178,3 +178,8 @@ done_by lookup z.npy --ids 0 --json
 sed 's/.*"vector":\[//; s/\].*//' out | cut -d, -f2,3 >a
 done_by lookup cut.npy --ids 0 --json
 sed 's/.*"vector":\[//; s/\].*//' out | cmp - a || wrong "a range of the head has other logits"
+# A block of text is written by whichever thread is free; what the disk refuses is told all the same, and nothing is left.
+for threads in 1 2; do
+  (ulimit -f 100 && refused 1 'limited.vec: writing it: ' convert "$glove" limited.vec --threads $threads) || exit 1
+  [ "$(ls -A | grep -c limited)" -eq 0 ] || wrong "something is left of limited.vec"
+done

@@ -18,7 +18,12 @@ def value(name):
     return json.loads(raw.decode('utf-8'), object_pairs_hook=unique, parse_constant=refuse)
 
 info = value('info')
-assert list(info) == ['format', 'tensors', 'table', 'head', 'notes'], info
+assert list(info) == ['format', 'tensors', 'table', 'head', 'beside', 'conventions', 'tokens', 'never_trained', 'notes'], info
+assert info['beside'] == {} and info['tokens'] == 2000, info
+assert info['conventions'] == {'lookup_scale': 1, 'scale_round': 'f32', 'logit_scale': 1, 'logit_softcap': 0, 'norm_epsilon': 0, 'layer_norm': False, 'norm_plus_one': False}, info
+assert list(info['never_trained']) == ['rows', 'zero', 'equal', 'short', 'unused', 'broken', 'median_norm', 'first'] and info['never_trained']['rows'] == 0, info
+convert = value('convert')
+assert list(convert) == ['file', 'rows', 'dim', 'dtype', 'not_kept'] and convert['rows'] == 2000 and convert['not_kept'] == ['the tokens'], convert
 assert list(info['table']) == ['name', 'dtype', 'rows', 'vocab', 'dim', 'bytes'], info
 assert list(info['head']) == ['name', 'tied', 'dtype'] and info['head']['tied'] is True, info
 assert all(isinstance(note, str) and note for note in info['notes']), info
@@ -41,6 +46,7 @@ score = value('score')
 assert list(score) == ['logprob', 'perplexity', 'targets'], score
 assert [list(one) for one in score['targets']] == [['id', 'token', 'logprob', 'rank', 'entropy']] * 2, score
 assert [one['rank'] for one in score['targets']] == [1, 1] and abs(score['logprob'] - sum(one['logprob'] for one in score['targets'])) < 1e-6
+assert value('logits') == {'file': 'z.npy', 'rows': 2, 'vocab': 2000}
 drawn = value('sample')
 assert [list(one) for one in drawn] == [['id', 'token', 'logprob']] * 2, drawn
 for name in 'neighbors', 'analogy':
@@ -70,6 +76,8 @@ score score "$glove" --hidden h.npy --targets t.npy
 neighbors neighbors "$glove" king
 analogy analogy "$glove" man king woman
 verify verify "$glove"
+logits logits "$glove" --hidden h.npy --npy z.npy
 odd lookup odd.bin --ids 0,1
+convert convert "$glove" all.npy
 LIST
 python3 check.py "$glove" >out 2>err || wrong "the JSON is not as it should be"

@@ -13,7 +13,9 @@ near "$(sed -n 1684p row)" 27.66496 2e-5
 
 refused 2 '--npy is missing' logits "$glove" --hidden h.npy
 refused 2 '--hidden is missing' logits "$glove" --npy z.npy
-refused 2 'takes no --json' logits "$glove" --hidden h.npy --npy z.npy --json
+done_by logits "$glove" --hidden h.npy --npy z.npy --json
+is "$(cat out)" '{"file":"z.npy","rows":2,"vocab":2000}'
+refused 2 'takes no --json' help logits --json
 cp h.npy before.npy
 refused 1 'which is not overwritten' logits "$glove" --hidden h.npy --npy h.npy
 ln -s h.npy link.npy

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Any bytes as a model file: it is refused with a reason, or all of it can be used. EMBED_FUZZ_FORMAT is the format that is asked
- * for, "" = by content, or "config": the bytes are the config.json beside a good file. The bytes lie in memory that has a path
+ * for, "" = by content, or what stands beside a good file: "config", "tokenizer", "vocabulary". The bytes lie in memory that has a path
  * (memfd): the way in is embed_file_open, and nothing is written to a disk; what needs a folder has one in memory too. */
 #include <embed/embed.h>
 #include <fcntl.h>
@@ -19,12 +19,18 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { FEW = 40, WIDE = 1 << 16, BESIDE = 256 };
+enum { FEW = 40, WIDE = 1 << 16, BESIDE = 256, SHARD = 4096 };
 static const char format[] = EMBED_FUZZ_FORMAT;
 static char folder[64];           /* "" = none */
 static const int64_t columns = 3; /* of formats that do not say it */
 
 static bool is(const char *name) { return strcmp(format, name) == 0; }
+
+/* The name of the bytes beside a good file, NULL = they are the file. */
+static const char *beside(void) { return is("config") ? "config.json" : is("tokenizer") ? "tokenizer.json" : is("vocabulary") ? "vocab.txt" : NULL; }
+
+/* Its bytes are JSON that names files which are there. */
+static bool is_index(void) { return is("safetensors-index") || is("pytorch-index"); }
 
 static void must(bool fact) {
   if (!fact) abort();
@@ -98,7 +104,7 @@ static void use_roles(embed_context *ctx, const embed_file *f) {
   embed_conventions c = {.size = sizeof c};
   embed_head *head = NULL;
   embed_table *t = NULL;
-  for (embed_role role = EMBED_ROLE_TOKEN; role <= EMBED_ROLE_NORM_BIAS; ++role) {
+  for (embed_role role = EMBED_ROLE_TOKEN; role <= EMBED_ROLE_NGRAM; ++role) {
     int64_t i = -2;
     must(embed_file_role(ctx, f, role, &i) == EMBED_OK && i >= -1 && i < embed_file_count(f));
   }
@@ -131,8 +137,22 @@ static void write_safetensors(const char *name, const char *tensor) {
   write_beside(name, file, 8 + (size_t)header + 48);
 }
 
+static void write_torch(const char *name, const char *tensor) {
+  static const int64_t table[2] = {3, 4}, rows[2] = {4, 1};
+  static const unsigned char storage[48] = {0};
+  pk_begin();
+  pk_op('}');
+  pk_text(tensor);
+  pk_tensor("FloatStorage", "0", 12, 0, 2, table, rows);
+  pk_ops("s.");
+  torch_archive(NULL, storage, sizeof storage);
+  must(zf_count <= SHARD);
+  write_beside(name, zf, zf_count);
+}
+
 static void clear_folder(void) {
-  static const char *const names[] = {"1.safetensors", "2.safetensors", "model.safetensors", "model.safetensors.index.json", "config.json"};
+  static const char *const names[] = {"1.bin",       "2.bin",          "1.safetensors", "2.safetensors", "model.safetensors", "model.safetensors.index.json",
+                                      "config.json", "tokenizer.json", "vocab.txt"};
   for (size_t i = 0; i < sizeof names / sizeof *names; ++i) (void)unlink(in_folder(names[i]));
   (void)rmdir(folder);
 }
@@ -145,6 +165,8 @@ static void make_folder(void) {
     must(i == 0);
   }
   must(atexit(clear_folder) == 0);
+  write_torch("1.bin", "a");
+  write_torch("2.bin", "b");
   write_safetensors("1.safetensors", "a");
   write_safetensors("2.safetensors", "b");
   write_safetensors("model.safetensors", "model.embed_tokens.weight");
@@ -171,7 +193,7 @@ static void wrap(const uint8_t **data, size_t *size) {
   static const unsigned char storage[BESIDE] = {0, 0, 128, 63, 0, 0, 0, 64};
   if (*size == 0 || *size > ZF_ROOM / 4) return;
   zf_begin();
-  if (is("pytorch") && **data == 0x80) {
+  if (is("pytorch") && **data == 0x80 && (*size < 3 || (*data)[2] != 0x8A)) { /* that one is whole without an archive */
     zf_add("m/data.pkl", *data, *size);
     zf_add("m/data/0", storage, sizeof storage);
   } else if (is("npz") && **data == 0x93) {
@@ -189,10 +211,10 @@ static const char *place(const uint8_t *data, size_t size) {
   static int descriptor = -1;
   static char path[128];
   if (descriptor < 0) {
-    if (is("config") || is("safetensors-index")) {
+    if (beside() || is_index()) {
       make_folder();
-      descriptor = open(in_folder(is("config") ? "config.json" : "model.safetensors.index.json"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-      snprintf(path, sizeof path, "%s", in_folder(is("config") ? "model.safetensors" : "model.safetensors.index.json"));
+      descriptor = open(in_folder(beside() ? beside() : "model.safetensors.index.json"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+      snprintf(path, sizeof path, "%s", in_folder(beside() ? "model.safetensors" : "model.safetensors.index.json"));
     } else {
       descriptor = memfd_create("fuzz", MFD_CLOEXEC);
       snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
@@ -224,18 +246,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   }
   wrap(&data, &size);
   const char *path = place(data, size);
-  most = (is("npz") || is("") ? 1100 : 64) * (size + BESIDE) + (1 << 16); /* deflate makes 1032 bytes of one */
+  most = (is("npz") || is("pytorch") || is("") ? 1100 : 64) * (size + BESIDE) + (1 << 16); /* deflate makes 1032 bytes of one */
   const embed_file_options copied = {.size = sizeof copied,
                                      .flags = EMBED_FILE_COPY,
-                                     .format = *format && !is("config") ? format : NULL,
+                                     .format = *format && !beside() ? format : NULL,
                                      .dim = strncmp(format, "raw", 3) == 0 || is("glove-binary") ? columns : 0};
   if (embed_file_open(ctx, path, &copied, &f) != EMBED_OK) {
     failed(ctx, f);
-    must(!is("config")); /* a good file is beside it */
+    must(!beside()); /* a good file is beside it */
     return 0;
   }
   most = (size_t)-1;
-  use_tensors(ctx, f, (int64_t)size + (*folder ? BESIDE : 0));
+  use_tensors(ctx, f, (int64_t)size + (*folder ? SHARD : 0));
   use_strings(ctx, f);
   use_roles(ctx, f);
   embed_file_release(f);

@@ -93,6 +93,17 @@ static void gguf_seed(void) {
   file_seed("gguf", "gguf_blocks", gg, gg_count);
 }
 
+static void tokenizer_seeds(void) {
+  static const char *const texts[] = {
+      ("{\"added_tokens\":[{\"id\":2,\"content\":\"<pad>\",\"special\":true}],\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"\\u0120b\":1},\"merges\":[\"a "
+       "b\"]}}"),
+      "{\"version\":\"1.0\",\"added_tokens\":null,\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"<unk>\",0.0],[\"a\",-1.5],[\"b\",-2e1]]}}",
+      "{\"model\":{\"vocab\":{\"a\":0,\"b\":0,\"c\":9,\"\":2}}}"};
+  static const char *const lines[] = {"a\r\nb\r\nc\r\n", "a\n\na\nd"};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) seed("tokenizer", i == 0 ? "bpe" : i == 1 ? "unigram" : "odd", texts[i], strlen(texts[i]));
+  for (size_t i = 0; i < sizeof lines / sizeof *lines; ++i) seed("vocabulary", i ? "lf" : "crlf", lines[i], strlen(lines[i]));
+}
+
 static void config_seeds(void) {
   static const char *const texts[] = {
       "{\"architectures\":[\"GraniteForCausalLM\"],\"hidden_size\":4,\"vocab_size\":3,\"logits_scaling\":8.0,\"embedding_multiplier\":12,\"rms_norm_eps\":1e-"
@@ -148,6 +159,13 @@ static void zip_seeds(void) {
   file_seed("pytorch", "pytorch", zf, zf_count);
   torch_archive("big", data, sizeof data);
   file_seed("pytorch", "pytorch_big", zf, zf_count);
+  zf_begin();
+  zf_add_deflated("m/data.pkl", pk, pk_count);
+  zf_add_deflated("m/data/0", data, sizeof data);
+  zf_end(0);
+  file_seed("pytorch", "pytorch_deflated", zf, zf_count);
+  torch_old_file(data, 12, sizeof data);
+  file_seed("pytorch", "pytorch_old", zf, zf_count);
 }
 
 static void file_seeds(void) {
@@ -162,6 +180,7 @@ static void file_seeds(void) {
     file_seed("safetensors", name, file, make_good_safetensors(kind, file));
   }
   file_seed("safetensors-index", "index", file, make_index(file, ROOM, "a", "1.safetensors", "b", "2.safetensors"));
+  file_seed("pytorch-index", "torch_index", file, make_index(file, ROOM, "a", "1.bin", "b", "2.bin"));
   for (int i = 0; i < 2; ++i) {
     snprintf(name, sizeof name, "npy%d", i);
     file_seed("npy", name, file, make_npy(file, i + 1, npy[i], 16, data, sizeof data));
@@ -212,6 +231,7 @@ int main(int argc, char **argv) {
   vector_seeds();
   json_seeds();
   config_seeds();
+  tokenizer_seeds();
   file_seeds();
   return 0;
 }

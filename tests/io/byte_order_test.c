@@ -26,6 +26,10 @@ static const struct type {
     {12, 256, 144, {{2, 0}, {2, 2}}},
     {13, 256, 176, {{2, 0}, {2, 2}}},
     {14, 256, 210, {{2, 208}}},
+    {20, 32, 18, {{2, 0}}},
+    {23, 256, 136, {{2, 0}, {2, 2}}},
+    {39, 32, 17, {{0}}},
+    {40, 64, 36, {{0}}},
 };
 enum { TYPES = sizeof types / sizeof *types };
 
@@ -80,7 +84,7 @@ static void every_type_gives_the_same_rows_in_either_order(void **state) {
       embed_file_release(f);
     }
     gg_big_endian = 0;
-    assert_true(differ);
+    assert_int_equal(differ, types[k].words[0].width != 0);
     if (memcmp(want, got, sizeof want) != 0) fail_msg("type %u", types[k].number);
     int distinct = 0;
     for (int i = 1; i < ROWS * DIM; ++i) distinct += want[i] != want[0] && want[i] - want[i] == 0;

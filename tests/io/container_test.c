@@ -184,7 +184,7 @@ static void each_check_of_the_directory_has_a_file(void **state) {
       {4, 32, 8, NAMES + 16, 32, "outside the directory"},
       {4, 32, 8, 8, 32, "outside the directory"},
       {4, 32, 8, UINT64_MAX, 32, "outside the directory"},
-      {4, 40, 4, 1u << 7, 40, "role that this version does not know"},
+      {4, 40, 4, 1u << 9, 40, "role that this version does not know"},
       {4, 40, 4, 2, -1, "none is the token table"},
       {4, 44, 4, 999, 44, "dtype is none"},
       {4, 44, 4, UINT32_MAX, 44, "dtype is none"},
@@ -339,10 +339,6 @@ static void unknown_sections_are_skipped_unless_they_are_needed(void **state) {
   put(entry(file, 3) + 4, 1, 4);
   seal(file);
   refused(ctx, write_file("unknown", file, bytes), NULL, EMBED_E_UNSUPPORTED, HEAD + 3 * ENTRY, "kind 77");
-  make_file(file);
-  put(entry(file, 4) + 44, EMBED_F8_E4M3, 4); /* a constant of ours that this build may lack: listed at least */
-  seal(file);
-  assert_true(try_file(ctx, write_file("unknown", file, bytes), NULL) == EMBED_OK || embed_dtype_name(EMBED_F8_E4M3));
   unlink(path_of("unknown"));
   embed_context_release(ctx);
 }

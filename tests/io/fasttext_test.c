@@ -57,6 +57,34 @@ static void a_classifier_has_its_labels_as_metadata_and_as_head(void **state) {
 }
 
 /* Centroid c of part 0 is [c / 2, c / 2 + 1/4]; part 1, of one column, begins at float 2 * 256 with 128: 128 + c / 4. */
+/* A byte that stands for more columns than any quantiser has centroids would make a table of any size of a small file. */
+static void parts_of_very_many_columns_are_refused(void **state) {
+  (void)state;
+  embed_context *ctx = new_context(NULL);
+  make_fasttext(FT_QUANTISED);
+  const size_t quantiser = vf_mark[FT_INPUT] + 1 + 16 + 4 + 8;
+  vf_put(vf_mark[FT_ARGS], 257, 4);
+  vf_put(vf_mark[FT_INPUT] + 9, 257, 8);
+  for (size_t i = 0; i < 4; ++i) vf_put(quantiser + 4 * i, i == 1 ? 1 : 257, 4);
+  vf_refused(ctx, "ft", NULL, EMBED_E_UNSUPPORTED, (int64_t)quantiser, "parts of 257 columns");
+  embed_context_release(ctx);
+}
+
+static void a_model_of_floret_is_called_so(void **state) {
+  (void)state;
+  embed_context *ctx = new_context(NULL);
+  make_fasttext(FT_PLAIN);
+  const size_t last = vf_mark[FT_COUNTS] - 12;
+  memmove(vf + last + 8, vf + last, vf_count - last);
+  vf_count += 8;
+  vf_put(last, 2, 4);
+  vf_put(last + 4, 1, 4);
+  vf_refused(ctx, "ft", NULL, EMBED_E_UNSUPPORTED, (int64_t)last, "model of floret");
+  vf_put(last, 3, 4);
+  vf_refused(ctx, "ft", NULL, EMBED_E_FORMAT, (int64_t)last + 12, "the dictionary at byte");
+  embed_context_release(ctx);
+}
+
 static void quantised_rows_are_decoded(void **state) {
   (void)state;
   embed_context *ctx = new_context(NULL);
@@ -256,6 +284,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_model_of_words_opens_in_place),
     cmocka_unit_test(a_classifier_has_its_labels_as_metadata_and_as_head),
     cmocka_unit_test(quantised_rows_are_decoded),
+    cmocka_unit_test(parts_of_very_many_columns_are_refused),
+    cmocka_unit_test(a_model_of_floret_is_called_so),
     cmocka_unit_test(the_oldest_files_have_no_magic),
     cmocka_unit_test(bytes_behind_the_model_are_noted),
     cmocka_unit_test(what_cannot_be_is_refused_at_its_byte),

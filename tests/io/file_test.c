@@ -97,6 +97,7 @@ static void what_is_no_model_is_called_by_its_name(void **state) {
                {"x", "version https://git-lfs.github.com/spec/v1\noid sha256:00\n", 56, "Git LFS pointer"},
                {"x", "<!DOCTYPE html>\n<p>404", 22, "HTML"},
                {"x", "\n  <Html lang=en>", 17, "HTML"},
+               {"x", "\x80\x04\x95rest", 7, "Python pickle"},
                {"x", "\0", 1, "no format"},
                {"x", "<", 1, "no format"},
                {"x", " ", 1, "no format"},
@@ -229,7 +230,7 @@ static void null_handles_are_errors_and_nothing_is_written(void **state) {
   assert_int_equal(embed_file_find(ctx, f, "vectors", NULL), EMBED_E_ARGUMENT);
   assert_int_equal(embed_file_role(ctx, f, EMBED_ROLE_TOKEN, NULL), EMBED_E_ARGUMENT);
   assert_int_equal(embed_file_role(ctx, f, EMBED_ROLE_NONE, &i), EMBED_E_ARGUMENT);
-  assert_int_equal(embed_file_role(ctx, f, EMBED_ROLE_NORM_BIAS + 1, &i), EMBED_E_ARGUMENT);
+  assert_int_equal(embed_file_role(ctx, f, EMBED_ROLE_NGRAM + 1, &i), EMBED_E_ARGUMENT);
   assert_int_equal(embed_file_conventions(ctx, f, NULL), EMBED_E_ARGUMENT);
   assert_int_equal(embed_file_table(ctx, f, 0, NULL), EMBED_E_ARGUMENT);
   assert_int_equal(embed_file_head(ctx, f, NULL, NULL, NULL), EMBED_E_ARGUMENT);
@@ -443,7 +444,7 @@ static void both_ends_of_a_plain_table_are_the_same(void **state) {
     embed_table *t = open_table(ctx, f);
     embed_head *h = NULL;
     embed_conventions c = {.size = sizeof c};
-    for (embed_role role = EMBED_ROLE_TOKEN; role <= EMBED_ROLE_NORM_BIAS; ++role) {
+    for (embed_role role = EMBED_ROLE_TOKEN; role <= EMBED_ROLE_NGRAM; ++role) {
       int64_t i = 42;
       assert_int_equal(embed_file_role(ctx, f, role, &i), EMBED_OK);
       assert_int_equal(i, role <= EMBED_ROLE_HEAD ? 0 : -1);

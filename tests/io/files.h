@@ -116,7 +116,7 @@ static inline void survives_mutations(embed_context *ctx, const char *name, cons
 
 /* Counts what is out; the allocation number fail_at (from 1, 0 = none) and all after it give NULL. */
 typedef struct counting {
-  int64_t calls, fail_at, blocks, bytes;
+  int64_t calls, fail_at, blocks, bytes, peak;
 } counting;
 
 static inline void *counting_allocate(void *arg, size_t bytes, size_t alignment) {
@@ -127,6 +127,7 @@ static inline void *counting_allocate(void *arg, size_t bytes, size_t alignment)
   memset(block, 0xA5, bytes);
   ++c->blocks;
   c->bytes += (int64_t)bytes;
+  if (c->bytes > c->peak) c->peak = c->bytes;
   return block;
 }
 

@@ -107,9 +107,28 @@ static void what_cannot_be_is_refused_at_its_byte(void **state) {
   vf_put(12, 12, 4);
   vf_put(vf_mark[FF_METADATA] - 12, 12, 4);
   vf_refused(ctx, "ff", NULL, EMBED_E_UNSUPPORTED, (int64_t)vf_mark[FF_METADATA] - 12, "the number 12");
+  make_finalfusion(FF_QUANTISED);
+  vf_put(vf_mark[FF_ARRAY] + 12, 514, 4);
+  vf_refused(ctx, "ff", NULL, EMBED_E_UNSUPPORTED, (int64_t)vf_mark[FF_ARRAY], "parts of 257 columns");
   vf_begin();
   vf_bytes("FIFU", 4);
   vf_refused(ctx, "ff", finalfusion, EMBED_E_FORMAT, 0, "FiFu");
+  embed_context_release(ctx);
+}
+
+/* finalfusion-python does not count the rows of n-grams in their chunk's length. */
+static void explicit_vocabularies_of_python_open(void **state) {
+  (void)state;
+  embed_context *ctx = new_context(NULL);
+  make_finalfusion(FF_EXPLICIT);
+  const size_t length = vf_mark[FF_VOCABULARY] - 8;
+  const uint64_t whole = vf[length];
+  vf_put(length, whole - 16, 1);
+  embed_file *f = vf_open(ctx, "ff", NULL);
+  vf_token_is(ctx, f, 1, "z\xC3\xBCrich");
+  embed_file_release(f);
+  vf_put(length, whole - 8, 1);
+  vf_refused(ctx, "ff", NULL, EMBED_E_FORMAT, (int64_t)length, "by its length");
   embed_context_release(ctx);
 }
 
@@ -192,6 +211,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(rows_of_ngrams_are_no_ids),
     cmocka_unit_test(an_array_alone_is_a_table_without_tokens),
     cmocka_unit_test(what_cannot_be_is_refused_at_its_byte),
+    cmocka_unit_test(explicit_vocabularies_of_python_open),
     cmocka_unit_test(broken_files_fail_cleanly),
     cmocka_unit_test(every_failed_allocation_gives_all_back),
     cmocka_unit_test(real_files_open_to_the_same_rows),

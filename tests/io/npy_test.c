@@ -174,6 +174,28 @@ static void one_extent_is_one_row_and_other_ranks_are_no_table(void **state) {
   embed_context_release(ctx);
 }
 
+/* What ml_dtypes makes of float8_e5m2, in both orders. */
+static void floats_of_8_bits_open(void **state) {
+  (void)state;
+  static const unsigned char rows[12] = {0x00, 0x80, 0x3C, 0xC0, 0x7B, 0x01, 0x47, 0x48, 0x48, 0x49, 0x49, 0x7A};
+  static const float want[12] = {0.0f, -0.0f, 1.0f, -2.0f, 57344.0f, 0x1p-16f, 7.0f, 8.0f, 8.0f, 10.0f, 10.0f, 49152.0f};
+  unsigned char columns[12];
+  embed_context *ctx = new_context(NULL);
+  for (int i = 0; i < 12; ++i) columns[i % 4 * 3 + i / 4] = rows[i];
+  for (int turned = 0; turned < 2; ++turned) {
+    embed_file *f =
+        open_dict(ctx, turned ? "{'descr': '<f1', 'fortran_order': True, 'shape': (3, 4), }" : "{'descr': '<f1', 'fortran_order': False, 'shape': (3, 4), }",
+                  turned ? columns : rows, 12);
+    embed_table *t = open_table(ctx, f);
+    assert_int_equal(embed_table_dtype(t), EMBED_F8_E5M2);
+    same_values(ctx, t, want, 3, 4);
+    embed_table_release(t);
+    embed_file_release(f);
+  }
+  unlink(path_of("dict"));
+  embed_context_release(ctx);
+}
+
 /* NP-07 */
 static void types_without_a_table_type_are_listed_and_not_opened(void **state) {
   (void)state;
@@ -476,6 +498,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_byte_order_and_order_of_extents_gives_the_same_rows),
     cmocka_unit_test(the_one_tensor_is_described),
     cmocka_unit_test(one_extent_is_one_row_and_other_ranks_are_no_table),
+    cmocka_unit_test(floats_of_8_bits_open),
     cmocka_unit_test(types_without_a_table_type_are_listed_and_not_opened),
     cmocka_unit_test(odd_headers_that_numpy_reads_open),
     cmocka_unit_test(rows_are_copied_only_where_they_lie_otherwise),

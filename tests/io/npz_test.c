@@ -193,7 +193,7 @@ static void no_member_inflates_past_what_it_declares(void **state) {
   const size_t bytes = zeros(RUNS), whole = 1 + 258 * (size_t)RUNS;
   embed_file *f = NULL;
   const size_t declared[] = {200, whole - 1, whole + 1, bytes * 1032, bytes * 1032 + 1};
-  const char *says[] = {"magic", "magic", "magic", "magic", "more bytes than its deflated data can give"};
+  const char *says[] = {"magic", "gives more bytes than it declares", "ends too early", "ends too early", "more bytes than its deflated data can give"};
   for (int i = 0; i < 5; ++i) {
     zf_begin();
     zf_raw("a.npy", ZF_DEFLATED, 0, 0, bits, bytes, declared[i], 0);
@@ -220,6 +220,65 @@ static void no_member_inflates_past_what_it_declares(void **state) {
     if (!strstr(embed_error_text(ctx), wrong[how])) fail_msg("%d: %s", how, embed_error_text(ctx));
   }
   unlink(path_of("bomb"));
+  embed_context_release(counted);
+  embed_context_release(ctx);
+}
+
+static void archives_are_recognised_by_a_later_member(void **state) {
+  (void)state;
+  static const char dict[] = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }";
+  embed_context *ctx = new_context(NULL);
+  for (int wide = 0; wide < 2; ++wide) {
+    zf_begin();
+    zf_add("about.txt", "x", 1);
+    add_array("a.npy", false, dict, file_floats(values, 12), 48);
+    zf_end(wide);
+    embed_file *f = open_file(ctx, write_file("later", zf, zf_count), NULL);
+    assert_string_equal(embed_file_format(f), "npz");
+    same_table(ctx, f, "a", values, 3, 4);
+    embed_file_release(f);
+    if (!wide) continue;
+    zf_put(zf_count - ZF_END - 20 + 8, UINT64_MAX, 8); /* the place of the 64-bit end */
+    refused(ctx, write_file("later", zf, zf_count), NULL, EMBED_E_FORMAT, 0, "zip archive");
+    zf_put(zf_count - ZF_END - 20 + 8, zf_count - ZF_END - 20 - 56, 8);
+    zf_put(zf_count - ZF_END - 20 - 8, UINT64_MAX, 8); /* the place of the directory */
+    refused(ctx, write_file("later", zf, zf_count), NULL, EMBED_E_FORMAT, 0, "zip archive");
+  }
+  unlink(path_of("later"));
+  embed_context_release(ctx);
+}
+
+/* A header that a thousand times as many bytes should follow, and rubbish behind it: no memory is asked for before they are known to be there. */
+static void no_memory_is_asked_for_by_what_a_member_declares(void **state) {
+  (void)state;
+  enum { STORED = 8192, WHOLE = 128 + 4 * 2000000 };
+  embed_context *ctx = new_context(NULL);
+  NEEDS_ZLIB(ctx);
+  counting c = {0};
+  embed_context *counted = counting_context(&c);
+  for (int turned = 0; turned < 2; ++turned) {
+    embed_file *f = NULL;
+    const char *dict =
+        turned ? "{'descr': '<f4', 'fortran_order': True, 'shape': (1000, 2000), }" : "{'descr': '<f4', 'fortran_order': False, 'shape': (2000000,), }";
+    const size_t head = make_npy(array, 1, dict, 64, values, 0);
+    assert_int_equal(head, 128);
+    memset(bits, 0, STORED);
+    static const unsigned sizes[] = {128, 8000}; /* of two stored blocks: the header, zeros */
+    for (size_t i = 0, at = 0; i < 2; at += 5 + sizes[i++]) {
+      for (unsigned k = 0; k < 2; ++k) bits[at + 1 + k] = (unsigned char)(sizes[i] >> 8 * k), bits[at + 3 + k] = (unsigned char)~(sizes[i] >> 8 * k);
+      if (i == 0) memcpy(bits + 5, array, 128);
+    }
+    bits[5 + 128 + 5 + 8000] = 7; /* a block of a kind that there is not */
+    zf_begin();
+    zf_raw("a.npy", ZF_DEFLATED, 0, 0, bits, STORED, WHOLE, 0);
+    zf_end(0);
+    c.peak = c.bytes;
+    const int64_t before = c.bytes;
+    assert_int_equal(embed_file_open(counted, write_file("liar", zf, zf_count), NULL, &f), EMBED_E_FORMAT);
+    assert_non_null(strstr(embed_error_text(counted), "deflated data is wrong"));
+    assert_in_range(c.peak - before, 0, 1 << 20);
+  }
+  unlink(path_of("liar"));
   embed_context_release(counted);
   embed_context_release(ctx);
 }
@@ -367,6 +426,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_deflated_head_is_compared_with_its_table),
     cmocka_unit_test(what_a_member_declares_is_what_its_array_has),
     cmocka_unit_test(no_member_inflates_past_what_it_declares),
+    cmocka_unit_test(archives_are_recognised_by_a_later_member),
+    cmocka_unit_test(no_memory_is_asked_for_by_what_a_member_declares),
     cmocka_unit_test(no_single_wrong_byte_harms),
     cmocka_unit_test(every_failed_allocation_is_an_error_and_nothing_else),
     cmocka_unit_test(lbl_gives_its_mean_losses),

@@ -472,7 +472,7 @@ static void a_file_of_tokens_alone_has_no_ends(void **state) {
   embed_context *ctx = new_context(NULL);
   embed_file *f = open_made(ctx, gguf(three_tokens, none));
   embed_table *t = (embed_table *)(uintptr_t)8;
-  for (embed_role role = EMBED_ROLE_TOKEN; role <= EMBED_ROLE_NORM_BIAS; ++role) assert_int_equal(role_of(ctx, f, role), -1);
+  for (embed_role role = EMBED_ROLE_TOKEN; role <= EMBED_ROLE_NGRAM; ++role) assert_int_equal(role_of(ctx, f, role), -1);
   assert_int_equal(embed_file_table(ctx, f, -1, &t), EMBED_E_NOT_FOUND);
   assert_non_null(strstr(embed_error_text(ctx), "there is no token table: none of its 0 tensors is one"));
   assert_null(t);
@@ -617,8 +617,8 @@ static void a_bert_has_positions_types_and_an_input_norm(void **state) {
                           {NULL, 0, 0, 0, 0}};
   embed_context *ctx = new_context(NULL);
   embed_file *f = open_made(ctx, safetensors(NULL, bert));
-  static const int64_t want[] = {4, 4, -1, 2, 3, 1, 0};
-  for (embed_role role = EMBED_ROLE_TOKEN; role <= EMBED_ROLE_NORM_BIAS; ++role) assert_int_equal(role_of(ctx, f, role), want[role]);
+  static const int64_t want[] = {4, 4, -1, 2, 3, 1, 0, -1, -1};
+  for (embed_role role = EMBED_ROLE_TOKEN; role <= EMBED_ROLE_NGRAM; ++role) assert_int_equal(role_of(ctx, f, role), want[role]);
   notes_say(f, "norm \"embeddings.LayerNorm.weight\" belongs to the input");
   embed_file_release(f);
   f = open_made(ctx, safetensors(NULL, bloom));

@@ -59,10 +59,10 @@ static void floats_come_back_from_every_format_that_holds_them(void **state) {
   (void)state;
   static const struct {
     const char *name;
-    embed_dtype dtypes[4];
+    embed_dtype dtypes[6];
     int count;
   } formats[] = {{"a.npy", {EMBED_F32, EMBED_F16, EMBED_F64}, 3},
-                 {"a.safetensors", {EMBED_F32, EMBED_F16, EMBED_BF16, EMBED_F64}, 4},
+                 {"a.safetensors", {EMBED_F32, EMBED_F16, EMBED_BF16, EMBED_F64, EMBED_F8_E4M3, EMBED_F8_E5M2}, 6},
                  {"a.embed", {EMBED_F32, EMBED_F16, EMBED_BF16, EMBED_F64}, 4}};
   embed_context *ctx = new_context(NULL);
   embed_writer_options small = {.size = sizeof small, .max_memory = 5000}; /* many blocks */

@@ -118,7 +118,7 @@ static void tokens_that_text_cannot_read_back_are_refused(void **state) {
   static const struct {
     const char *token, *says;
     int64_t bytes;
-  } bad[] = {{"", "empty", 0}, {"a b", "blank", 3}, {" ", "blank", 1}, {"a\n", "newline", 2}};
+  } bad[] = {{"", "empty", 0}, {"a b", "blank", 3}, {" ", "blank", 1}, {"a\n", "newline", 2}, {"a\0b", "NUL", 3}};
   embed_context *ctx = new_context(NULL);
   fresh_folder();
   embed_writer *w = new_writer(ctx, in_folder("a.txt"), NULL);

@@ -239,6 +239,23 @@ static inline void torch_archive(const char *order, const void *storage, size_t 
   zf_end(1);
 }
 
+/* A file as PyTorch before 1.6 saved it: the pickle that was made, one storage. */
+static inline void torch_old_file(const void *storage, uint64_t elements, size_t bytes) {
+  static const unsigned char heads[] =
+      "\x80\x02\x8A\x0A\x6C\xFC\x9C\x46\xF9\x20\x6A\xA8\x50\x19.\x80\x02M\xE9\x03.\x80\x02}q\x00(X\x10\x00\x00\x00protocol_version"
+      "q\x01M\xE9\x03X\x0D\x00\x00\x00little_endianq\x02\x88u.";
+  zf_begin();
+  zf_bytes(heads, sizeof heads - 1);
+  zf_bytes(pk, pk_count);
+  zf_bytes(
+      "\x80\x02]q\x00X\x01\x00\x00\x00"
+      "0q\x01"
+      "a.",
+      15);
+  zf_uint(elements, 8);
+  zf_bytes(storage, bytes);
+}
+
 /* A state dict as torch saves it: a table with its tied head, a norm in the same storage, another dict around, odds and ends. */
 static inline void pk_state_dict(void) {
   static const int64_t table[2] = {3, 4}, rows[2] = {4, 1}, four[1] = {4}, one[1] = {1};

@@ -560,6 +560,27 @@ static void models_name_their_tokens(void **state) {
   close_model(o);
 }
 
+/* Of a vocab.txt and of a tokenizer.json beside the safetensors file. */
+static void models_have_the_tokens_that_lie_beside_them(void **state) {
+  (void)state;
+  static const model tokenlearn = {.name = "tokenlearn", .file = "tokenlearn/model.safetensors"};
+  int64_t id = -1;
+  opened o = open_model(&minilm);
+  assert_int_equal(embed_file_token_id(o.ctx, o.file, "king", 4, &id), EMBED_OK);
+  assert_int_equal(id, 2332);
+  assert_string_equal(embed_file_token(o.file, 103, NULL), "[MASK]");
+  assert_string_equal(embed_file_token(o.file, 30521, NULL), "##\xEF\xBD\x9E");
+  assert_null(embed_file_token(o.file, 30522, NULL));
+  close_model(o);
+  o = open_model(&tokenlearn);
+  assert_int_equal(o.rows, 276326);
+  assert_string_equal(embed_file_token(o.file, 1, NULL), "<unk>");
+  assert_string_equal(embed_file_token(o.file, 3, NULL), "."); /* its unk_id, 3, is stale */
+  assert_non_null(embed_file_token(o.file, 276325, NULL));
+  assert_null(embed_file_token(o.file, 276326, NULL));
+  close_model(o);
+}
+
 /* BERT's input: LayerNorm(word + position + type 0), all four tensors by their roles. */
 static void minilm_composes_its_input(void **state) {
   (void)state;
@@ -619,5 +640,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(minilm_answers_sines),
     cmocka_unit_test(minilm_composes_its_input),
     cmocka_unit_test(models_name_their_tokens),
+    cmocka_unit_test(models_have_the_tokens_that_lie_beside_them),
 };
 TEST_MAIN(tests)

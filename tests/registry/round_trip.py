@@ -80,7 +80,7 @@ def with_gguf():
     # Blocks of 32 and 256 columns: 100 become 2000 * 100 in rows of 32, 256 by way of an npy file.
     wide = numpy.resize(vectors, (700, 256))
     numpy.save(os.path.join(folder, "wide.npy"), wide)
-    for dtype in ("q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q2_K", "q3_K", "q4_K", "q5_K", "q6_K", "bf16"):
+    for dtype in ("q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q2_K", "q3_K", "q4_K", "q5_K", "q6_K", "iq4_nl", "iq4_xs", "mxfp4", "nvfp4", "bf16"):
         path = convert("blocks.gguf", "--dtype", dtype, of=os.path.join(folder, "wide.npy"))
         tensor, = GGUFReader(path).tensors
         assert tensor.tensor_type == GGMLQuantizationType[dtype.upper()]

@@ -20,7 +20,7 @@ static int setup(void **state) {
 typedef struct form {
   embed_dtype dtype;
   int columns, bytes;
-  int halves[2];        /* where the block keeps its half floats, -1 = no second */
+  int halves[2];        /* where the block keeps its half floats, -1 = it has none, no second */
   const char *hex;      /* of the row 37 j mod 101, encoded */
   uint64_t hash;        /* of its floats, decoded */
   float values[5];      /* of the block 73 i + 41, decoded: elements 0, 1, 31, 128, 255, */
@@ -104,6 +104,36 @@ static const form forms[] = {
      {10.0625f, -2.875f, -100, -21.4375f, 18},
      0xcd7f843c074a3c38,
      0.0255580679},
+    {EMBED_IQ4_NL, 32, 18, {0, -1}, "ab26e035acf157ce1369df249be136adf258", 0x8c88c49957e5e0ac, {2.375f, -3.0625f, -7.9375f}, 0x0ef1dcfbe55bb2e4, 0.130148431},
+    {EMBED_IQ4_XS,
+     256,
+     136,
+     {0, -1},
+     "ab920ccfe021fff2e035acf157ce1369df249be136adf258630fc942fea721ec751fda530eb842fd47be1269df248be035adf157ce137adf0269df138be035ad"
+     "f147ce1269df249b31ec8520db641fb942fda731ec751fda8520db641fc942fea731ec851fda630e259cf147be0269df138be035adf147ce1fc952fea731ec85"
+     "20db641fb942fda7",
+     0x15737c8fd0bf82f8,
+     {-188.5f, 45.3125f, 68.875f, 110.5f, -46.875f},
+     0x269d4b580d5e4567,
+     0.128511268},
+    {EMBED_MXFP4,
+     32,
+     17,
+     {-1, -1},
+     "7e6fdb257ec946fea267ec146fda357eb0",
+     0x766d15fc5befb308,
+     {0x1p-86f, -0x1.8p-86f, -0x1.8p-86f},
+     0xb93c5da585bb3492,
+     0.193270576},
+    {EMBED_NVFP4,
+     64,
+     36,
+     {-1, -1},
+     "303030307fcb45fea956ee0266ed1267dc347fba45ffb956ee0167dd0267dc347fca56fe",
+     0x6746e7cacb248d58,
+     {-.84375f, 1.125f, -80},
+     0xe5361ddaee693833,
+     0.193112611},
 };
 enum { FORMS = sizeof forms / sizeof *forms, MOST = 4 * 256 };
 
@@ -168,7 +198,7 @@ static void known_blocks_decode_to_ggmls_floats(void **state) {
     guarded block = guarded_new((size_t)f->bytes, 1);
     float got[256];
     for (int i = 0; i < f->bytes; ++i) block.at[i] = (unsigned char)(73 * i + 41);
-    embed__put_half(block.at + f->halves[0], 0.0625f);
+    if (f->halves[0] >= 0) embed__put_half(block.at + f->halves[0], 0.0625f);
     if (f->halves[1] >= 0) embed__put_half(block.at + f->halves[1], 0.03125f);
     decode(f, block.at, got, f->columns);
     for (int k = 0; k < 5 && at[k] < f->columns; ++k)
@@ -180,7 +210,9 @@ static void known_blocks_decode_to_ggmls_floats(void **state) {
 
 /* Element j of a block as the formats' table says it, one at a time. */
 static float element(const form *f, const unsigned char *b, int j) {
-  float d = embed__half_at(b + f->halves[0]), m = f->halves[1] < 0 ? 0 : embed__half_at(b + f->halves[1]);
+  static const int iq4[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+  static const float fp4[16] = {0, .5f, 1, 1.5f, 2, 3, 4, 6, 0, -.5f, -1, -1.5f, -2, -3, -4, -6}; /* -0 is 0 in ggml */
+  float d = f->halves[0] < 0 ? 0 : embed__half_at(b + f->halves[0]), m = f->halves[1] < 0 ? 0 : embed__half_at(b + f->halves[1]);
   const unsigned char *scales = b + 4;
   int r = j % 128, n = j / 128, i = j / 32, sc, mn, q;
   if (i < 4) {
@@ -206,6 +238,15 @@ static float element(const form *f, const unsigned char *b, int j) {
     case EMBED_Q5_K:
       q = (b[48 + 32 * (j / 64) + j % 32] >> (j / 32 % 2 ? 4 : 0) & 15) + (b[16 + j % 32] >> j / 32 & 1 ? 16 : 0);
       return d * (float)sc * (float)q - m * (float)mn;
+    case EMBED_IQ4_NL: return d * (float)iq4[j < 16 ? b[2 + j] & 15 : b[2 + j - 16] >> 4];
+    case EMBED_IQ4_XS:
+      sc = ((b[4 + i / 2] >> (i % 2 ? 4 : 0) & 15) | ((b[2] | b[3] << 8) >> 2 * i & 3) << 4) - 32;
+      return d * (float)sc * (float)iq4[b[8 + 16 * i + j % 16] >> (j % 32 < 16 ? 0 : 4) & 15];
+    case EMBED_MXFP4: return (float)ldexp((double)fp4[j < 16 ? b[1 + j] & 15 : b[1 + j - 16] >> 4], b[0] - 127);
+    case EMBED_NVFP4:
+      q = b[j / 16];
+      d = q == 0x7F ? 0 : (q & 0x78) == 0 ? ldexpf((float)(q & 7), -9) : ldexpf(1 + (float)(q & 7) / 8, (q >> 3 & 15) - 7);
+      return d * fp4[b[4 + j / 16 * 8 + j % 8] >> (j % 16 < 8 ? 0 : 4) & 15];
     default:
       i = r / 32;
       q = ((b[64 * n + r % 32 + 32 * (i & 1)] >> (i < 2 ? 0 : 4) & 15) | (b[128 + 32 * n + r % 32] >> 2 * i & 3) << 4) - 32;
@@ -260,7 +301,7 @@ static void the_error_is_the_forms_own(void **state) {
 /* Of rows in [-1, 1), the largest error in units that the form can tell apart. */
 static void values_come_back_within_a_step(void **state) {
   (void)state;
-  static const double steps[FORMS] = {0.55 / 127, 1.0 / 8, 1.0 / 15, 1.0 / 16, 1.0 / 31, 0.8, 0.36, 0.16, 0.08, 0.05};
+  static const double steps[FORMS] = {0.55 / 127, 1.0 / 8, 1.0 / 15, 1.0 / 16, 1.0 / 31, 0.8, 0.36, 0.16, 0.08, 0.05, 0.13, 0.14, 0.25, 0.2};
   uint64_t random = 11;
   for (int k = 0; k < FORMS; ++k) {
     const form *f = &forms[k];
@@ -321,11 +362,19 @@ static void odd_rows_stay_finite_and_near(void **state) {
           row[j] = size * shapes[kind];
           largest = fmaxf(largest, fabsf(row[j]));
         }
+        if (f->dtype == EMBED_NVFP4 && power > 11) { /* 2688 is the largest */
+          assert_false(encode(f, row, (unsigned char[144]){0}, 256));
+          continue;
+        }
         guarded got = encoded(f, row, 256);
         halves_are_finite(f, got.at, 256);
         decode(f, got.at, back, 256);
         /* The least half above zero may be off by half of itself, times the largest number it multiplies. */
-        double near = (double)largest * (f->dtype == EMBED_Q2_K ? 0.75 : f->dtype == EMBED_Q3_K ? 0.4 : 0.2) + 0x1p-25 * 128 * 32;
+        double near = (double)largest * (f->dtype == EMBED_Q2_K    ? 0.75
+                                         : f->dtype == EMBED_Q3_K  ? 0.4
+                                         : f->dtype == EMBED_MXFP4 ? 0.25
+                                                                   : 0.2) +
+                      (f->dtype == EMBED_NVFP4 ? 0x1p-10 * 6 : 0x1p-25 * 128 * 32);
         for (int j = 0; j < 256; ++j)
           if (!(fabs((double)back[j] - (double)row[j]) <= near))
             fail_msg("%s kind %d 2^%d: element %d, %g, comes back as %g", embed__dtype_name(f->dtype), kind, power, j, (double)row[j], (double)back[j]);
@@ -355,7 +404,8 @@ static void nan_and_infinity_are_refused_at_every_column(void **state) {
 /* Magnitudes whose scale is a finite half are stored, a quarter more is refused. */
 static void scales_past_the_half_float_are_refused(void **state) {
   (void)state;
-  static const double reach[FORMS] = {127, 8, 1, 16, 1, 15, 32 * 4, 63, 63, 128 * 32}; /* with a minimum, that decides */
+  static const double reach[FORMS] = {127, 8,  1,        16,  1,        15,    32 * 4,
+                                      63,  63, 128 * 32, 120, 120 * 32, 65536, 2688.0 / 65504}; /* with a minimum, that decides; of MXFP4 2^32 does */
   for (int k = 0; k < FORMS; ++k) {
     const form *f = &forms[k];
     for (int over = 0; over < 2; ++over) {
@@ -448,6 +498,60 @@ static void q4_0_is_the_int4_group_of_32(void **state) {
   }
 }
 
+/* ggml's zero scales and what it makes of the scales that are no numbers. */
+static void fp4_scales_are_ggmls(void **state) {
+  (void)state;
+  const form *mx = &forms[FORMS - 2], *nv = &forms[FORMS - 1];
+  for (int byte = 0; byte < 256; ++byte) {
+    unsigned char block[36];
+    float got[64];
+    memset(block, 0x22, sizeof block); /* every value is 1 */
+    block[0] = (unsigned char)byte;
+    decode(mx, block, got, 32);
+    assert_true(got[0] == ldexpf(1, byte - 127) && got[31] == got[0]); /* 255 is 2^128 as a float: infinity */
+    for (int s = 0; s < 4; ++s) block[s] = (unsigned char)byte;
+    decode(nv, block, got, 64);
+    const int exponent = byte >> 3 & 15, mantissa = byte & 7;
+    const float want = byte == 0x7F ? 0 : exponent ? ldexpf(8 + (float)mantissa, exponent - 10) : ldexpf((float)mantissa, -9);
+    assert_true(got[0] == want && got[63] == want);
+  }
+}
+
+/* Of two values as near, the one closer to zero; ggml's steps are its own: 248 and more become 448, halves go up. */
+static void fp4_rounds_as_ggml(void **state) {
+  (void)state;
+  float row[64] = {6, 5, -5, 2.5f, 1.75f, -1.75f, 0.25f, -0.25f, 3.5f, 0.2500001f, -3.5f, 5.0000005f, -0.0f, 0.75f};
+  unsigned char block[36];
+  assert_true(encode(&forms[FORMS - 2], row, block, 32));
+  static const unsigned char low[16] = {7, 6, 14, 4, 3, 11, 0, 0, 5, 1, 13, 7, 0, 1, 0, 0};
+  assert_int_equal(block[0], 127);
+  for (int j = 0; j < 16; ++j) assert_int_equal(block[1 + j], low[j]);
+  static const struct {
+    float most;
+    int step;
+  } steps[] = {{6 * 448, 0x7E},  {6 * 248, 0x7E},   {6 * 247.9f, 0x77},    {6, 0x38},          {6 * 1.0625f, 0x39}, {6 * 1.06f, 0x38},
+               {6 * 0x1p-9f, 1}, {6 * 0x1p-10f, 1}, {5.99f * 0x1p-10f, 0}, {6 * 0x1.fp-7f, 7}, {6 * 0x1p-6f, 8}};
+  for (size_t i = 0; i < sizeof steps / sizeof *steps; ++i) {
+    memset(row, 0, sizeof row);
+    row[50] = -steps[i].most;
+    assert_true(encode(&forms[FORMS - 1], row, block, 64));
+    const unsigned char want[4] = {0, 0, 0, (unsigned char)steps[i].step};
+    assert_same_bits(block, want, 4);
+  }
+}
+
+/* Rows of all sizes down to the least number: the exponent ends at 0. */
+static void mxfp4_exponents_follow_the_largest(void **state) {
+  (void)state;
+  for (int power = -149; power < 32; ++power) {
+    float row[32] = {0};
+    unsigned char block[17];
+    row[5] = -ldexpf(1.5f, power);
+    assert_true(encode(&forms[FORMS - 2], row, block, 32));
+    assert_int_equal(block[0], power - 2 + 127 < 0 ? 0 : power - 2 + 127);
+  }
+}
+
 static void nearest_is_to_even_and_cut(void **state) {
   (void)state;
   static const float from[] = {0.5f, 1.5f, -0.5f, -1.5f, 2.5f, 0.4999f, -3.7f, 4194303, -4194303, 1e30f, -INFINITY, INFINITY, NAN};
@@ -472,6 +576,9 @@ int main(int argc, char **argv) {
       cmocka_unit_test(noise_changes_nothing),
       cmocka_unit_test(q8_0_rounds_halves_away_from_zero),
       cmocka_unit_test(q4_0_is_the_int4_group_of_32),
+      cmocka_unit_test(fp4_scales_are_ggmls),
+      cmocka_unit_test(fp4_rounds_as_ggml),
+      cmocka_unit_test(mxfp4_exponents_follow_the_largest),
       cmocka_unit_test(nearest_is_to_even_and_cut),
   };
   if (argc > 1) cmocka_set_test_filter(argv[1]);

@@ -122,6 +122,152 @@ static void uint8_rows_are_fbgemms_bytes(void **state) {
   guarded_free(got);
 }
 
+static void rows_of_4_and_2_bits_are_fbgemms_bytes(void **state) {
+  (void)state;
+  const float row[4] = {-1, 0, 0.5f, 2};
+  const unsigned char four[6] = {0x50, 0xF8, 0x66, 0x32, 0x00, 0xBC}, two[5] = {0xE4, 0x00, 0x3C, 0x00, 0xBC};
+  const float of_four[4] = {-1, -0.000244140625f, 0.599609375f, 1.999267578125f}, of_two[4] = {-1, 0, 1, 2};
+  float back[4];
+  guarded got = encoded(EMBED_U4_ROW, row, 4, 0, NULL);
+  assert_same_bits(got.at, four, 6);
+  decode(EMBED_U4_ROW, got.at, back, 4, 0);
+  assert_same_bits(back, of_four, sizeof back);
+  guarded_free(got);
+  got = encoded(EMBED_U2_ROW, row, 4, 0, NULL);
+  assert_same_bits(got.at, two, 5);
+  decode(EMBED_U2_ROW, got.at, back, 4, 0);
+  assert_same_bits(back, of_two, sizeof back);
+  guarded_free(got);
+}
+
+/* FBGEMM's reference by its text, at every width and every rest of columns: random rows, constant ones whose bias as a half lies above or
+ * below them, tiny ones. Bits that no column has are zero. */
+static void rows_of_4_and_2_bits_follow_their_formula(void **state) {
+  (void)state;
+  uint64_t random = 23;
+  for (int round = 0; round < 600; ++round) {
+    const embed_dtype dtype = round % 2 ? EMBED_U4_ROW : EMBED_U2_ROW;
+    const int bits = round % 2 ? 4 : 2, together = 8 / bits, most = (1 << bits) - 1, dim = 1 + round % 71, packed = (dim + together - 1) / together;
+    const float size = round % 5 == 4 ? ldexpf(1, round % 60 - 45) : 1, constant = test_uniform(&random);
+    float row[71], back[71], low = INFINITY, high = -INFINITY;
+    for (int j = 0; j < dim; ++j) row[j] = size * (round % 7 == 6 ? constant : test_uniform(&random));
+    for (int j = 0; j < dim; ++j) {
+      low = fminf(low, row[j]);
+      high = fmaxf(high, row[j]);
+    }
+    guarded got = encoded(dtype, row, dim, 0, NULL);
+    const float bias = embed__f32_of_f16(embed__f16_of_f32(low)), range = high - bias;
+    float scale = embed__f32_of_f16(embed__f16_of_f32(range == 0 ? 1 : range / (float)most));
+    if (scale == 0) scale = 1;
+    assert_int_equal(embed__le_u16(got.at + packed), embed__f16_of_f32(scale));
+    assert_int_equal(embed__le_u16(got.at + packed + 2), embed__f16_of_f32(low));
+    decode(dtype, got.at, back, dim, 0);
+    for (int j = 0; j < packed * together; ++j) {
+      const int q = got.at[j / together] >> bits * (j % together) & most;
+      const long nearest = j < dim ? lrintf((row[j] - bias) * (1 / scale)) : 0;
+      assert_int_equal(q, nearest < 0 ? 0 : nearest > most ? most : nearest);
+      if (j >= dim) continue;
+      assert_true(back[j] == (float)((double)scale * q + (double)bias));
+      assert_true(fabsf(back[j] - row[j]) <= 0.5001f * fabsf(scale) + 0.001f * (fabsf(low) + fabsf(high)) || scale == 1);
+    }
+    guarded_free(got);
+  }
+}
+
+/* Rows of others: no number in the scale or the bias gives none, and nothing worse. */
+static void rows_of_4_and_2_bits_decode_whatever_the_halves_are(void **state) {
+  (void)state;
+  static const uint16_t odd[] = {0x7C00, 0xFC00, 0x7E00, 0x7C01, 0xFFFF};
+  for (embed_dtype dtype = EMBED_U4_ROW; dtype <= EMBED_U2_ROW; ++dtype)
+    for (int i = 0; i < 5; ++i)
+      for (int which = 0; which < 2; ++which) {
+        const int64_t bytes = embed__row_bytes(dtype, 37, 0);
+        guarded row = guarded_new((size_t)bytes, 1);
+        float back[37];
+        memset(row.at, 0xFF, (size_t)bytes);
+        embed__put_le_u16(row.at + bytes - 4, which ? 0x3C00 : odd[i]);
+        embed__put_le_u16(row.at + bytes - 2, which ? odd[i] : 0x3C00);
+        decode(dtype, row.at, back, 37, 0);
+        for (int j = 0; j < 37; ++j) assert_true((odd[i] & 0x3FF) ? isnan(back[j]) : isinf(back[j]));
+        guarded_free(row);
+      }
+}
+
+/* spec F1, and all 256 of each form there and back. */
+static void floats_of_8_bits_round_to_the_nearest_even(void **state) {
+  (void)state;
+  static const struct {
+    float x;
+    int e4m3, e5m2; /* -1 = not stated */
+  } known[] = {{464, 0x7E, -1},
+               {464.0001f, 0x7F, -1},
+               {0x1p-10f, 0x00, -1},
+               {0x1.000002p-10f, 0x01, -1},
+               {-0.3f, 0xAA, -1},
+               {1.0625f, 0x38, -1},
+               {1.1875f, 0x3A, -1},
+               {240, 0x77, -1},
+               {61439, 0x7F, 0x7B},
+               {65504, 0x7F, 0x7C},
+               {0x1p-17f, 0x00, 0x00},
+               {0.3f, 0x2A, 0x35},
+               {0x1.000002p-17f, 0x00, 0x01},
+               {61440, 0x7F, 0x7C},
+               {-61440, 0xFF, 0xFC},
+               {INFINITY, 0x7F, 0x7C},
+               {-0.0f, 0x80, 0x80},
+               {0x1p-149f, 0x00, 0x00},
+               {448, 0x7E, -1},
+               {-57344, 0xFF, 0xFB},
+               {0x1.ffp-7f, 0x08, -1},
+               {0x1.8p-9f, 0x02, -1},
+               {0x1.4p-8f, 0x02, -1},
+               {0x1.cp-8f, 0x04, -1}};
+  for (size_t i = 0; i < sizeof known / sizeof *known; ++i) {
+    unsigned char out[2];
+    assert_true(embed__codec_find(EMBED_F8_E4M3)->encode(&kernels, &known[i].x, out, 1, 32, NULL));
+    assert_true(embed__codec_find(EMBED_F8_E5M2)->encode(&kernels, &known[i].x, out + 1, 1, 32, NULL));
+    if (out[0] != known[i].e4m3) fail_msg("%a is %02x in e4m3, not %02x", (double)known[i].x, out[0], known[i].e4m3);
+    if (known[i].e5m2 >= 0 && out[1] != known[i].e5m2) fail_msg("%a is %02x in e5m2, not %02x", (double)known[i].x, out[1], known[i].e5m2);
+  }
+  for (int form = 0; form < 2; ++form) {
+    const embed_dtype dtype = form ? EMBED_F8_E5M2 : EMBED_F8_E4M3;
+    const int mantissa = form ? 2 : 3, bias = form ? 15 : 7;
+    for (int byte = 0; byte < 256; ++byte) {
+      const unsigned char stored = (unsigned char)byte;
+      const int exponent = (byte & 127) >> mantissa, low = byte & ((1 << mantissa) - 1);
+      float got, want = exponent ? ldexpf((float)(low + (1 << mantissa)), exponent - bias - mantissa) : ldexpf((float)low, 1 - bias - mantissa);
+      unsigned char back;
+      if (form && exponent == 31) want = low ? NAN : INFINITY;
+      if (!form && (byte & 127) == 127) want = NAN;
+      if (byte & 128) want = -want;
+      decode(dtype, &stored, &got, 1, 0);
+      assert_true(isnan(want) ? isnan(got) && !signbit(got) == !(byte & 128) : got == want && !signbit(got) == !signbit(want));
+      assert_true(embed__codec_find(dtype)->encode(&kernels, &got, &back, 1, 32, NULL));
+      assert_true(back == byte || isnan(want));
+    }
+  }
+}
+
+/* Between two neighbours the middle decides, and the even one of them at the middle. */
+static void floats_of_8_bits_round_at_the_middle(void **state) {
+  (void)state;
+  for (int form = 0; form < 2; ++form) {
+    const embed_dtype dtype = form ? EMBED_F8_E5M2 : EMBED_F8_E4M3;
+    for (int byte = 0; byte < (form ? 0x7B : 0x7E); ++byte) {
+      const unsigned char pair[2] = {(unsigned char)byte, (unsigned char)(byte + 1)};
+      float two[2];
+      decode(dtype, pair, two, 2, 0);
+      const float middle = (two[0] + two[1]) / 2, at[3] = {nextafterf(middle, 0), middle, nextafterf(middle, INFINITY)};
+      unsigned char got[3];
+      assert_true(embed__codec_find(dtype)->encode(&kernels, at, got, 3, 32, NULL));
+      assert_int_equal(got[0], byte);
+      assert_int_equal(got[1], byte + byte % 2);
+      assert_int_equal(got[2], byte + 1);
+    }
+  }
+}
+
 /* FNV-1a of their little-endian bytes. */
 static uint64_t hash_of_floats(const float *x, int n) {
   uint64_t h = 0xcbf29ce484222325;
@@ -219,6 +365,9 @@ static void scaled_forms_refuse_nan_and_infinity_at_every_column(void **state) {
   assert_false(embed__codec_find(EMBED_U8_ROW)->encode(&kernels, wide, out, 2, 32, NULL));
   assert_false(embed__codec_find(EMBED_I4_GROUP)->encode(&kernels, wide, out, 2, 32, NULL));
   assert_true(embed__codec_find(EMBED_I8_ROW)->encode(&kernels, wide, out, 2, 32, NULL));
+  static const float past[][2] = {{FLT_MAX, -FLT_MAX}, {-65520, 0}, {65520, 65520}, {0, 65520.0f * 15}}; /* of the half float: the bias, the scale */
+  for (int i = 0; i < 4; ++i)
+    for (embed_dtype dtype = EMBED_U4_ROW; dtype <= EMBED_U2_ROW; ++dtype) assert_false(embed__codec_find(dtype)->encode(&kernels, past[i], out, 2, 32, NULL));
 }
 
 /* The mean of many stochastic roundings is the value; each is one of its two neighbours; the seed decides. */
@@ -232,6 +381,7 @@ static void stochastic_rounding_is_unbiased_and_reproducible(void **state) {
   row[1] = 1; /* the largest, exact in every form but int4 */
   for (int d = 0; d < DTYPES; ++d) {
     if (dtypes[d] == EMBED_F32 || dtypes[d] == EMBED_F64 || !embed__codec_find(dtypes[d])->rounds_stochastically) continue;
+    const bool halves = dtypes[d] == EMBED_I4_GROUP || dtypes[d] == EMBED_U4_ROW || dtypes[d] == EMBED_U2_ROW;
     double sum[DIM] = {0};
     float low[DIM], high[DIM], back[DIM];
     for (int i = 0; i < ROUNDS; ++i) {
@@ -249,13 +399,13 @@ static void stochastic_rounding_is_unbiased_and_reproducible(void **state) {
     }
     int moved = 0;
     for (int j = 0; j < DIM; ++j) {
-      double step = (double)high[j] - (double)low[j], mean = sum[j] / ROUNDS;
-      double nibble_end = dtypes[d] == EMBED_I4_GROUP && row[j] < 0 ? 0.13 : 0; /* 15 is the end on one side: -7/8 of the extreme */
+      double step = (double)high[j] - (double)low[j], mean = sum[j] / ROUNDS, ends = halves ? 0.001 : 0; /* scales are halves */
+      double nibble_end = dtypes[d] == EMBED_I4_GROUP && row[j] < 0 ? 0.13 : 0;                          /* 15 is the end on one side: -7/8 of the extreme */
       moved += step > 0;
-      assert_true((double)row[j] >= (double)low[j] - 1e-6 - (dtypes[d] == EMBED_I4_GROUP ? 0.001 : 0) - nibble_end);
-      assert_true((double)row[j] <= (double)high[j] + 1e-6 + (dtypes[d] == EMBED_I4_GROUP ? 0.001 : 0));
+      assert_true((double)row[j] >= (double)low[j] - 1e-6 - ends - nibble_end);
+      assert_true((double)row[j] <= (double)high[j] + 1e-6 + ends);
       if (nibble_end == 0 || row[j] > -0.87f) {
-        if (fabs(mean - (double)row[j]) > 5 * step / (2 * 64) + 0.0005 * (dtypes[d] == EMBED_I4_GROUP) + 1e-6)
+        if (fabs(mean - (double)row[j]) > 5 * step / (2 * 64) + ends / 2 + 1e-6)
           fail_msg("%s column %d: %.9g in the mean instead of %.9g", embed__dtype_name(dtypes[d]), j, mean, (double)row[j]);
       }
     }
@@ -298,6 +448,11 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(int8_rows_stay_within_half_a_step),
     cmocka_unit_test(tiny_rows_are_stored_without_infinities),
     cmocka_unit_test(uint8_rows_are_fbgemms_bytes),
+    cmocka_unit_test(rows_of_4_and_2_bits_are_fbgemms_bytes),
+    cmocka_unit_test(rows_of_4_and_2_bits_follow_their_formula),
+    cmocka_unit_test(rows_of_4_and_2_bits_decode_whatever_the_halves_are),
+    cmocka_unit_test(floats_of_8_bits_round_to_the_nearest_even),
+    cmocka_unit_test(floats_of_8_bits_round_at_the_middle),
     cmocka_unit_test(int4_groups_of_32_are_ggmls_q4_0),
     cmocka_unit_test(int4_groups_follow_their_formula),
     cmocka_unit_test(zero_rows_come_back_as_zeros_with_a_finite_scale),

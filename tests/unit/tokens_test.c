@@ -162,6 +162,42 @@ static void usual_tokens_stay_with_the_quick_hash(void **state) {
   embed_context_release(ctx);
 }
 
+/* An id without a token is found by nothing, by the empty token neither, whichever hash the index has. */
+static void ids_without_a_token_are_in_no_index(void **state) {
+  enum { COUNT = 3000 };
+  (void)state;
+  static char strings[COUNT][16];
+  embed_context *ctx = new_context();
+  for (int attack = 0; attack < 2; ++attack) {
+    int64_t bytes = 42;
+    colliding(strings, COUNT);
+    embed__tokens *t = NULL;
+    assert_int_equal(embed__tokens_keyed(ctx, 2 * COUNT + 2, (2 * COUNT + 2) * 16, key, &t), EMBED_OK);
+    for (int i = 0; i < COUNT; ++i) {
+      if (!attack) snprintf(strings[i], sizeof strings[i], "%d", i);
+      embed__tokens_append_none(t);
+      embed__tokens_append(t, strings[i], (int64_t)strlen(strings[i]));
+    }
+    embed__tokens_append(t, strings[7], (int64_t)strlen(strings[7]));
+    embed__tokens_index(t);
+    assert_int_equal(embed__tokens_is_careful(t), attack);
+    assert_int_equal(embed__tokens_find(t, "", 0), -1);
+    assert_int_equal(embed__tokens_count(t), 2 * COUNT + 1);
+    assert_int_equal(embed__tokens_repeated(t), 1);
+    assert_int_equal(embed__tokens_empty(t), 0);
+    for (int i = 0; i < COUNT; ++i) {
+      assert_null(embed__tokens_get(t, 2 * i, &bytes));
+      assert_int_equal(bytes, 42);
+      expect_token(t, 2 * i + 1, strings[i], (int64_t)strlen(strings[i]));
+      assert_int_equal(embed__tokens_find(t, strings[i], (int64_t)strlen(strings[i])), 2 * i + 1);
+    }
+    embed__tokens_add(t, "", 0);
+    assert_int_equal(embed__tokens_find(t, "", 0), 2 * COUNT + 1);
+    embed__tokens_free(t);
+  }
+  embed_context_release(ctx);
+}
+
 /* A slot has 32 bits for the id and a part of the hash. */
 static void more_tokens_than_a_slot_can_name_are_refused(void **state) {
   (void)state;
@@ -179,6 +215,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_row_of_strings_gives_their_tokens),
     cmocka_unit_test(tokens_chosen_against_the_quick_hash_do_not_slow_it_down),
     cmocka_unit_test(usual_tokens_stay_with_the_quick_hash),
+    cmocka_unit_test(ids_without_a_token_are_in_no_index),
     cmocka_unit_test(more_tokens_than_a_slot_can_name_are_refused),
 };
 TEST_MAIN(tests)

@@ -107,6 +107,8 @@ pub const EMBED_ROLE_POSITION: i32 = 3;
 pub const EMBED_ROLE_TYPE: i32 = 4;
 pub const EMBED_ROLE_NORM: i32 = 5;
 pub const EMBED_ROLE_NORM_BIAS: i32 = 6;
+pub const EMBED_ROLE_PER_LAYER: i32 = 7;
+pub const EMBED_ROLE_NGRAM: i32 = 8;
 pub const EMBED_OOV_NONE: i32 = -1;
 pub const EMBED_OOV_ERROR: i32 = 0;
 pub const EMBED_OOV_UNK: i32 = 1;
@@ -205,6 +207,8 @@ pub const EMBED_F8_E5M2: i32 = 5;
 pub const EMBED_I8_ROW: i32 = 16;
 pub const EMBED_I4_GROUP: i32 = 17;
 pub const EMBED_U8_ROW: i32 = 18;
+pub const EMBED_U4_ROW: i32 = 19;
+pub const EMBED_U2_ROW: i32 = 20;
 pub const EMBED_Q4_0: i32 = 66;
 pub const EMBED_Q4_1: i32 = 67;
 pub const EMBED_Q5_0: i32 = 70;
@@ -215,6 +219,10 @@ pub const EMBED_Q3_K: i32 = 75;
 pub const EMBED_Q4_K: i32 = 76;
 pub const EMBED_Q5_K: i32 = 77;
 pub const EMBED_Q6_K: i32 = 78;
+pub const EMBED_IQ4_NL: i32 = 84;
+pub const EMBED_IQ4_XS: i32 = 87;
+pub const EMBED_MXFP4: i32 = 103;
+pub const EMBED_NVFP4: i32 = 104;
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct embed_executor {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* model.safetensors.index.json: {"metadata": {...}, "weight_map": {tensor: file, ...}}, the files lying beside it. Every file is
- * proved as one that is opened alone. The map decides: tensors that it does not name, or names elsewhere, are left out. */
+/* model.safetensors.index.json and pytorch_model.bin.index.json: {"metadata": {...}, "weight_map": {tensor: file, ...}}, the files lying
+ * beside it, all of one format. Every file is proved as one that is opened alone. The map decides: tensors that it does not name, or names
+ * elsewhere, are left out. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "core/checked.h"
 #include "core/memory.h"
+#include "io/decoded.h"
 #include "io/format.h"
 #include "io/json.h"
 #include "io/safetensors.h"
@@ -20,8 +22,10 @@ typedef struct entry {
   bool found;
 } entry;
 
-typedef struct opening {
+typedef struct opening opening;
+struct opening {
   embed_context *ctx;
+  embed_status (*open_shard)(opening *x, int32_t shard, const char *path, const char *label);
   embed_file *f;
   const embed_file_options *options;
   embed__json json;
@@ -30,17 +34,51 @@ typedef struct opening {
   int64_t count, room;
   embed__tokens *shards; /* their files' names */
   bool mapped;           /* the map was there */
-} opening;
+};
+
+static const char WORD[] = "\"weight_map\"";
+enum { FAR = 1 << 16, WORD_BYTES = sizeof WORD - 1 };
+
+static int64_t skip_to(const unsigned char *data, int64_t end, int64_t at, unsigned char wanted) {
+  for (; at < end && data[at] != wanted; ++at)
+    if (data[at] == '\\') ++at;
+  return at;
+}
+
+/* Behind the word, -1 = this is no index. */
+static int64_t find_map(const unsigned char *data, int64_t bytes) {
+  int64_t at = 0, end = embed__min(bytes, FAR) - WORD_BYTES;
+  while (at < end && memchr(" \t\r\n", data[at], 4)) ++at;
+  if (at >= end || data[at] != '{') return -1;
+  for (; at <= end; ++at)
+    if (data[at] == '"' && memcmp(data + at, WORD, WORD_BYTES) == 0) return at + WORD_BYTES;
+  return -1;
+}
+
+/* Whether the map's first file is named as PyTorch's are: the second string behind the word. */
+static bool names_pytorch(const unsigned char *data, int64_t bytes, int64_t at) {
+  static const char *const endings[] = {".bin", ".pt", ".pth"};
+  const int64_t end = embed__min(bytes, 2 * FAR);
+  int64_t first = 0;
+  for (int quote = 0; quote < 4; ++quote) {
+    first = at;
+    at = skip_to(data, end, at, '"') + 1;
+  }
+  for (size_t i = 0; i < sizeof endings / sizeof *endings && at <= end; ++i) {
+    const int64_t length = (int64_t)strlen(endings[i]);
+    if (at - 1 - first >= length && memcmp(data + at - 1 - length, endings[i], (size_t)length) == 0) return true;
+  }
+  return false;
+}
 
 bool embed__safetensors_index_probe(const unsigned char *data, int64_t bytes) {
-  static const char word[] = "\"weight_map\"";
-  enum { FAR = 1 << 16, WORD = sizeof word - 1 };
-  int64_t at = 0, end = embed__min(bytes, FAR) - WORD;
-  while (at < end && memchr(" \t\r\n", data[at], 4)) ++at;
-  if (at >= end || data[at] != '{') return false;
-  for (; at <= end; ++at)
-    if (data[at] == '"' && memcmp(data + at, word, WORD) == 0) return true;
-  return false;
+  const int64_t at = find_map(data, bytes);
+  return at >= 0 && !names_pytorch(data, bytes, at);
+}
+
+bool embed__torch_index_probe(const unsigned char *data, int64_t bytes) {
+  const int64_t at = find_map(data, bytes);
+  return at >= 0 && names_pytorch(data, bytes, at);
 }
 
 /* --- The JSON */
@@ -167,9 +205,9 @@ static embed_status missing_shard(const opening *x, int32_t shard, embed_status 
 }
 
 /* The tensors of shard that the map finds there. */
-static void take_tensors(opening *x, int32_t shard, const embed__safetensors *s) {
-  for (int64_t k = 0; k < s->count; ++k) {
-    const embed__tensor *from = &s->tensors[k];
+static void take_tensors(opening *x, int32_t shard, const embed__tensor *tensors, int64_t count) {
+  for (int64_t k = 0; k < count; ++k) {
+    const embed__tensor *from = &tensors[k];
     int64_t i = embed__tokens_find(x->f->names, from->name, (int64_t)strlen(from->name));
     if (i < 0 || x->entries[i].shard != shard) continue;
     const char *name = x->f->tensors[i].name;
@@ -180,23 +218,38 @@ static void take_tensors(opening *x, int32_t shard, const embed__safetensors *s)
   }
 }
 
-static embed_status open_shard(opening *x, int32_t shard, const char *path) {
+static embed_status open_safetensors(opening *x, int32_t shard, const char *path, const char *label) {
   embed__map *map = &x->f->shards[shard];
   embed__safetensors s;
-  char label[EMBED__LABEL + 4];
-  embed__file_label(label, path);
   embed_status status = embed__map_open(x->ctx, path, label, x->options->flags, map);
   if (status != EMBED_OK) return status == EMBED_E_MEMORY ? status : missing_shard(x, shard, status, label);
   status = embed__safetensors_read(x->ctx, map, label, x->options, NULL, &s);
-  if (status == EMBED_OK) take_tensors(x, shard, &s);
+  if (status == EMBED_OK) take_tensors(x, shard, s.tensors, s.count);
   embed__safetensors_free(x->ctx, &s);
   return status;
+}
+
+/* A whole file, whose tensors, mapping and memory go over. */
+static embed_status open_torch(opening *x, int32_t shard, const char *path, const char *label) {
+  embed_file_options o = *x->options;
+  embed_file *s;
+  o.format = "pytorch";
+  const embed_status status = embed__file_open(x->ctx, path, &o, &s);
+  if (status == EMBED_E_IO) return missing_shard(x, shard, status, label);
+  EMBED__TRY(status);
+  take_tensors(x, shard, s->tensors, s->tensor_count);
+  x->f->shards[shard] = s->map;
+  s->map = (embed__map){.data = NULL};
+  embed__file_take_kept(x->f, s);
+  embed__file_release(s);
+  return EMBED_OK;
 }
 
 static embed_status open_shards(opening *x) {
   const char *path = x->f->path, *slash = strrchr(path, '/');
   size_t folder = slash ? (size_t)(slash - path) + 1 : 0, longest = 0;
   const int64_t count = x->f->shard_count;
+  char label[EMBED__LABEL + 4];
   for (int64_t s = 0; s < count; ++s) longest = strlen(shard_name(x, s)) > longest ? strlen(shard_name(x, s)) : longest;
   char *whole = embed__allocate(&x->ctx->memory, folder + longest + 1, EMBED__ALIGNMENT);
   if (!whole) return embed__out_of_memory(x->ctx, (int64_t)(folder + longest + 1));
@@ -205,7 +258,8 @@ static embed_status open_shards(opening *x) {
   for (int64_t s = 0; s < count && status == EMBED_OK; ++s) {
     memcpy(whole + folder, shard_name(x, s), strlen(shard_name(x, s)) + 1);
     status = embed__pause(x->ctx, s, count);
-    if (status == EMBED_OK) status = open_shard(x, (int32_t)s, whole);
+    embed__file_label(label, whole);
+    if (status == EMBED_OK) status = x->open_shard(x, (int32_t)s, whole, label);
   }
   embed__free(&x->ctx->memory, whole, folder + longest + 1, EMBED__ALIGNMENT);
   return status;
@@ -243,12 +297,20 @@ static embed_status read_all(opening *x) {
   return EMBED_OK;
 }
 
-embed_status embed__safetensors_index_open(embed_context *ctx, embed_file *f, const embed_file_options *o) {
-  opening x = {.ctx = ctx, .f = f, .options = o};
-  const int64_t bytes = f->map.bytes;
-  embed_status status = read_all(&x);
-  embed__tokens_free(x.shards);
-  embed__free(&ctx->memory, x.entries, (size_t)x.room * sizeof *x.entries, EMBED__ALIGNMENT);
-  embed__free(&ctx->memory, x.text, (size_t)bytes + 1, EMBED__ALIGNMENT);
+static embed_status open_index(opening *x) {
+  const int64_t bytes = x->f->map.bytes;
+  embed_status status = read_all(x);
+  embed__tokens_free(x->shards);
+  embed__free(&x->ctx->memory, x->entries, (size_t)x->room * sizeof *x->entries, EMBED__ALIGNMENT);
+  embed__free(&x->ctx->memory, x->text, (size_t)bytes + 1, EMBED__ALIGNMENT);
   return status;
+}
+
+embed_status embed__safetensors_index_open(embed_context *ctx, embed_file *f, const embed_file_options *o) {
+  EMBED__TRY(open_index(&(opening){.ctx = ctx, .open_shard = open_safetensors, .f = f, .options = o}));
+  return embed__find_scales(ctx, f);
+}
+
+embed_status embed__torch_index_open(embed_context *ctx, embed_file *f, const embed_file_options *o) {
+  return open_index(&(opening){.ctx = ctx, .open_shard = open_torch, .f = f, .options = o});
 }
