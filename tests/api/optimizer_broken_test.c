@@ -4,19 +4,19 @@
 
 enum { ROWS = 2000, DIM = 64 };
 
-typedef struct executor {
+typedef struct breaking {
   bool breaks; /* half way */
-} executor;
+} breaking;
 
 static embed_status run(void *arg, int64_t n, embed_task *task, void *job) {
-  const executor *e = arg;
+  const breaking *e = arg;
   for (int64_t i = 0; i < (e->breaks ? n / 2 : n); ++i) task(job, i, 0);
   return e->breaks ? -1 : 0;
 }
 
 /* Rows that have taken a step which the table has not: there is nothing to catch up with. */
 static void rows_ahead_of_their_table_are_left_alone(void **state) {
-  executor e = {0};
+  breaking e = {0};
   const embed_executor executor = {.size = sizeof executor, .arg = &e, .run = run, .workers = 1};
   const embed_context_options with = {.size = sizeof with, .executor = &executor};
   const embed_optimizer_options adamw = {.size = sizeof adamw, .kind = EMBED_OPTIM_ADAMW_DEFERRED, .lr = 0.01, .weight_decay = 0.1};

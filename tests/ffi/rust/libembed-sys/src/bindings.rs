@@ -10,6 +10,8 @@ pub type embed_oov_policy = i32;
 pub type embed_bag_mode = i32;
 pub type embed_reduction = i32;
 pub type embed_divergence = i32;
+pub type embed_candidates_kind = i32;
+pub type embed_sampled_kind = i32;
 pub type embed_optimizer_kind = i32;
 pub type embed_lr_schedule = i32;
 pub type embed_lr_rule = i32;
@@ -43,6 +45,16 @@ pub struct embed_result {
 }
 #[repr(C)]
 pub struct embed_rules {
+    _opaque: [u8; 0],
+    _not_send: PhantomData<(*mut u8, PhantomPinned)>,
+}
+#[repr(C)]
+pub struct embed_candidates {
+    _opaque: [u8; 0],
+    _not_send: PhantomData<(*mut u8, PhantomPinned)>,
+}
+#[repr(C)]
+pub struct embed_huffman {
     _opaque: [u8; 0],
     _not_send: PhantomData<(*mut u8, PhantomPinned)>,
 }
@@ -133,11 +145,26 @@ pub const EMBED_REDUCE_SUM: i32 = 1;
 pub const EMBED_REDUCE_ROWS: i32 = 2;
 pub const EMBED_LOSS_IGNORE_INDEX: u32 = 1;
 pub const EMBED_LOSS_SMOOTH_OTHERS: u32 = 2;
+pub const EMBED_LOSS_KAHAN: u32 = 4;
 pub const EMBED_DIVERGENCE_NONE: i32 = -1;
 pub const EMBED_DIVERGENCE_KL: i32 = 0;
 pub const EMBED_DIVERGENCE_JENSEN_SHANNON: i32 = 1;
 pub const EMBED_DISTILL_IGNORE_INDEX: u32 = 1;
 pub const EMBED_DISTILL_SQUARED: u32 = 2;
+pub const EMBED_CANDIDATES_NONE: i32 = -1;
+pub const EMBED_CANDIDATES_LOG_UNIFORM: i32 = 0;
+pub const EMBED_CANDIDATES_UNIFORM: i32 = 1;
+pub const EMBED_CANDIDATES_COUNTS: i32 = 2;
+pub const EMBED_CANDIDATES_REPEATS: u32 = 1;
+pub const EMBED_SAMPLED_NONE: i32 = -1;
+pub const EMBED_SAMPLED_SOFTMAX: i32 = 0;
+pub const EMBED_SAMPLED_NCE: i32 = 1;
+pub const EMBED_SAMPLED_NEGATIVE: i32 = 2;
+pub const EMBED_SAMPLED_IGNORE_INDEX: u32 = 1;
+pub const EMBED_SAMPLED_KEEP_HITS: u32 = 2;
+pub const EMBED_SAMPLED_PER_ROW: u32 = 4;
+pub const EMBED_HUFFMAN_IGNORE_INDEX: u32 = 1;
+pub const EMBED_HUFFMAN_FASTTEXT: u32 = 2;
 pub const EMBED_BACKWARD_BY_FREQUENCY: u32 = 32;
 pub const EMBED_MERGE_SCALE_ZERO: u32 = 1;
 pub const EMBED_OPTIM_NONE: i32 = -1;
@@ -153,6 +180,7 @@ pub const EMBED_OPTIM_RMSPROP: i32 = 8;
 pub const EMBED_OPTIM_LION: i32 = 9;
 pub const EMBED_OPTIM_LAMB: i32 = 10;
 pub const EMBED_OPTIM_FTRL: i32 = 11;
+pub const EMBED_OPTIM_ADAFACTOR: i32 = 12;
 pub const EMBED_OPTIM_BETA1_ZERO: u32 = 1;
 pub const EMBED_OPTIM_BETA2_ZERO: u32 = 2;
 pub const EMBED_OPTIM_EPSILON_ZERO: u32 = 4;
@@ -558,6 +586,7 @@ pub struct embed_loss_options {
     pub ignore_index: i32,
     pub class_weight: *const f32,
     pub reserved: *const c_void,
+    pub gradient_filter: f64,
 }
 impl Default for embed_loss_options {
     /// All default, of this version's size.
@@ -580,6 +609,73 @@ pub struct embed_distill_options {
     pub reserved: i32,
 }
 impl Default for embed_distill_options {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_candidates_options {
+    pub size: u32,
+    pub flags: u32,
+    pub power: f64,
+    pub seed: u64,
+    pub kind: embed_candidates_kind,
+    pub reserved: i32,
+}
+impl Default for embed_candidates_options {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_sampled_options {
+    pub size: u32,
+    pub flags: u32,
+    pub kind: embed_sampled_kind,
+    pub reduction: embed_reduction,
+    pub ignore_index: i32,
+    pub reserved: i32,
+}
+impl Default for embed_sampled_options {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_huffman_options {
+    pub size: u32,
+    pub flags: u32,
+    pub reduction: embed_reduction,
+    pub ignore_index: i32,
+}
+impl Default for embed_huffman_options {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct embed_huffman_predict_options {
+    pub size: u32,
+    pub flags: u32,
+    pub threshold: f64,
+}
+impl Default for embed_huffman_predict_options {
     /// All default, of this version's size.
     fn default() -> Self {
         let mut all_zero: Self = unsafe { std::mem::zeroed() };
@@ -840,6 +936,16 @@ extern "C" {
     pub fn embed_sequence_logprobs_backward(ctx: *mut embed_context, h: *const embed_head, hidden: *const c_void, hidden_dtype: embed_dtype, n: i64, ld_hidden: i64, targets: *const i32, offsets: *const i64, seqs: i64, d_out: *const f32, d_hidden: *mut c_void, d_hidden_dtype: embed_dtype, ld_d_hidden: i64, g: *mut embed_grad, opts: *const embed_loss_options) -> embed_status;
     pub fn embed_distill(ctx: *mut embed_context, teacher: *const embed_head, teacher_hidden: *const c_void, teacher_dtype: embed_dtype, ld_teacher: i64, student: *const embed_head, hidden: *const c_void, hidden_dtype: embed_dtype, n: i64, ld_hidden: i64, targets: *const i32, loss: *mut f32, opts: *const embed_distill_options) -> embed_status;
     pub fn embed_distill_train(ctx: *mut embed_context, teacher: *const embed_head, teacher_hidden: *const c_void, teacher_dtype: embed_dtype, ld_teacher: i64, student: *const embed_head, hidden: *const c_void, hidden_dtype: embed_dtype, n: i64, ld_hidden: i64, targets: *const i32, d_loss: *const f32, loss: *mut f32, count: *mut i64, d_hidden: *mut c_void, d_hidden_dtype: embed_dtype, ld_d_hidden: i64, g: *mut embed_grad, opts: *const embed_distill_options) -> embed_status;
+    pub fn embed_candidates_create(ctx: *mut embed_context, vocab: i64, counts: *const i64, opts: *const embed_candidates_options, out: *mut *mut embed_candidates) -> embed_status;
+    pub fn embed_candidates_draw(ctx: *mut embed_context, c: *const embed_candidates, position: i64, n: i64, ids: *mut i32, tries: *mut i64) -> embed_status;
+    pub fn embed_candidates_log_expected(ctx: *mut embed_context, c: *const embed_candidates, ids: *const i32, n: i64, tries: i64, out: *mut f32) -> embed_status;
+    pub fn embed_candidates_release(c: *mut embed_candidates);
+    pub fn embed_sampled_loss(ctx: *mut embed_context, h: *const embed_head, hidden: *const c_void, hidden_dtype: embed_dtype, n: i64, ld_hidden: i64, targets: *const i32, candidates: *const i32, samples: i64, target_log_expected: *const f32, log_expected: *const f32, d_loss: *const f32, loss: *mut f32, count: *mut i64, d_hidden: *mut c_void, d_hidden_dtype: embed_dtype, ld_d_hidden: i64, g: *mut embed_grad, opts: *const embed_sampled_options) -> embed_status;
+    pub fn embed_huffman_create(ctx: *mut embed_context, counts: *const i64, leaves: i64, out: *mut *mut embed_huffman) -> embed_status;
+    pub fn embed_huffman_path(ctx: *mut embed_context, t: *const embed_huffman, leaf: i64, nodes: *mut i32, codes: *mut i32, room: i64, length: *mut i64) -> embed_status;
+    pub fn embed_huffman_loss(ctx: *mut embed_context, h: *const embed_head, t: *const embed_huffman, hidden: *const c_void, hidden_dtype: embed_dtype, n: i64, ld_hidden: i64, targets: *const i32, d_loss: *const f32, loss: *mut f32, count: *mut i64, d_hidden: *mut c_void, d_hidden_dtype: embed_dtype, ld_d_hidden: i64, g: *mut embed_grad, opts: *const embed_huffman_options) -> embed_status;
+    pub fn embed_huffman_predict(ctx: *mut embed_context, h: *const embed_head, t: *const embed_huffman, hidden: *const c_void, hidden_dtype: embed_dtype, n: i64, ld_hidden: i64, k: i64, ids: *mut i32, logprobs: *mut f32, count: *mut i64, opts: *const embed_huffman_predict_options) -> embed_status;
+    pub fn embed_huffman_release(t: *mut embed_huffman);
     pub fn embed_grad_create(ctx: *mut embed_context, dim: i64, out: *mut *mut embed_grad) -> embed_status;
     pub fn embed_grad_create_dense(ctx: *mut embed_context, rows: i64, dim: i64, memory: *mut f32, ld: i64, out: *mut *mut embed_grad) -> embed_status;
     pub fn embed_grad_add(ctx: *mut embed_context, g: *mut embed_grad, ids: *const i32, n: i64, d_out: *const f32, ld_d_out: i64) -> embed_status;
