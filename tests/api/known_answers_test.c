@@ -251,7 +251,7 @@ static void greedy_tokens_of_a_small_story_model(void **state) {
     }
     embed_head_info info = {.size = sizeof info};
     assert_int_equal(embed_head_describe(hidden.ctx, h, &info), EMBED_OK);
-    assert_int_equal(info.sketch_searches > 0, forms[form] & EMBED_HEAD_SKETCH ? 1 : 0);
+    assert_int_equal(info.sketch_searches > 0, forms[form] & EMBED_HEAD_SKETCH ? TEST_SKETCH_SEARCHES : 0);
     embed_head_release(h);
   }
   embed_table_release(t);

@@ -230,7 +230,7 @@ static void check_cases(const char *level, int32_t threads, int64_t least, uint6
   for (int round = 0; cases < least; ++round, calls += 40) cases += check_table(ctx, round, &answered, &seed);
   print_message("%s, %d threads: %lld hidden rows, %lld of %lld calls certified\n", embed_context_isa(ctx), (int)threads, (long long)cases, (long long)answered,
                 (long long)calls);
-  assert_true(answered > calls / 3);
+  assert_true(answered > calls / 3 || 2 * ctx->kernels->sketch.vector_bits < ctx->kernels->dot.vector_bits); /* or it does not pay */
   embed_context_release(ctx);
   embed_pool_release(pool);
 }
