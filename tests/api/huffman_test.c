@@ -427,6 +427,11 @@ static void wrong_arguments_write_nothing(void **state) {
   assert_int_equal(embed_huffman_predict(ctx, head, own, h.p.x, EMBED_F32, 1, 0, 2, ids, logprobs, NULL, &o), EMBED_E_OPTION);
   assert_int_equal(embed_huffman_predict(ctx, head, own, h.p.x, EMBED_F32, 1, 0, -1, ids, logprobs, NULL, NULL), EMBED_E_ARGUMENT);
   assert_int_equal(embed_huffman_predict(ctx, head, own, h.p.x, EMBED_F32, 2, 0, INT64_MAX, ids, logprobs, NULL, NULL), EMBED_E_OVERFLOW);
+  embed_head *few = NULL;
+  OK(embed_head_create_subset(ctx, head, (const int32_t[]){7, 6, 5, 4, 3, 2, 1, 0}, 8, &few));
+  assert_int_equal(run(ctx, &h, few, &tr), EMBED_E_UNSUPPORTED);
+  assert_int_equal(embed_huffman_predict(ctx, few, own, h.p.x, EMBED_F32, 1, 0, 2, ids, logprobs, NULL, NULL), EMBED_E_UNSUPPORTED);
+  embed_head_release(few);
   assert_true(test_all_bytes(loss, sizeof loss, 0xA5) && test_all_bytes(dx, sizeof dx, 0xA5) && tr.count == -7 && embed_grad_rows(tr.g) == 0);
   assert_true(test_all_bytes(ids, sizeof ids, 0xA5) && test_all_bytes(logprobs, sizeof logprobs, 0xA5));
   h.p.x[5] = NAN;

@@ -392,6 +392,12 @@ static void wrong_arguments_write_nothing(void **state) {
   OK(embed_grad_create(ctx, 6, &t.g));
   assert_int_equal(run(ctx, &s, h, &t), EMBED_E_MISMATCH);
   embed_grad_release(t.g);
+  t.g = NULL;
+  embed_head *few = NULL;
+  OK(embed_head_create_subset(ctx, h, (const int32_t[]){3, 1}, 2, &few));
+  assert_int_equal(run(ctx, &s, few, &t), EMBED_E_UNSUPPORTED);
+  assert_int_equal(t.count, -7);
+  embed_head_release(few);
   embed_head_release(h);
   sampled_free(&s);
   embed_context_release(ctx);

@@ -339,6 +339,31 @@ static void every_truncation_is_an_error_and_failures_of_memory_are_too(void **s
   embed_context_release(ctx);
 }
 
+/* The same bytes times other scales are another matrix. */
+static void a_head_with_scales_of_its_own_is_untied(void **state) {
+  (void)state;
+  static const char header[] =
+      "{\"model.embed_tokens.weight\":{\"dtype\":\"F8_E4M3\",\"shape\":[2,2],\"data_offsets\":[0,4]},"
+      "\"lm_head.weight\":{\"dtype\":\"F8_E4M3\",\"shape\":[2,2],\"data_offsets\":[4,8]},"
+      "\"model.embed_tokens.weight_scale\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]},"
+      "\"lm_head.weight_scale\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[12,16]}}";
+  static const unsigned char data[16] = {0x38, 0x40, 0x44, 0x48, 0x38, 0x40, 0x44, 0x48, 0, 0, 0x80, 0x3F, 0, 0, 0, 0x40}; /* 1 2 3 4; 1 and 2 */
+  embed_context *ctx = new_context(NULL);
+  embed_file *f = open_file(ctx, write_file("ends", file, make_safetensors(file, header, 8, data, sizeof data)), NULL);
+  embed_head *h = NULL;
+  int64_t head = -1;
+  float logits[2];
+  assert_int_equal(embed_file_role(ctx, f, EMBED_ROLE_HEAD, &head), EMBED_OK);
+  assert_int_equal(head, find(ctx, f, "lm_head.weight"));
+  assert_int_equal(embed_file_head(ctx, f, NULL, NULL, &h), EMBED_OK);
+  assert_int_equal(embed_logits(ctx, h, (const float[]){1, 0}, EMBED_F32, 1, 0, logits, 0, NULL), EMBED_OK);
+  assert_true(logits[0] == 2 && logits[1] == 6);
+  embed_head_release(h);
+  embed_file_release(f);
+  unlink(path_of("ends"));
+  embed_context_release(ctx);
+}
+
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(values_are_multiplied_by_their_scales),
@@ -348,6 +373,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(hostile_scales_stay_in_their_rows),
       cmocka_unit_test(seven_threads_decode_the_same_bits),
       cmocka_unit_test(scales_may_lie_in_another_shard),
+      cmocka_unit_test(a_head_with_scales_of_its_own_is_untied),
       cmocka_unit_test(a_gguf_head_of_nvfp4_has_one_scale),
       cmocka_unit_test(every_truncation_is_an_error_and_failures_of_memory_are_too),
   };
