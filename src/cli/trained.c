@@ -5,37 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "progress.h"
+#include "rows.h"
 
 const char *const cli_row_kinds[CLI_ROW_KINDS] = {"zero", "equal", "short", "unused", "broken"};
 
 typedef struct rows {
   cli_session *s;
   int shared;
-  int64_t vocab, dim, block; /* rows read at once */
-  int64_t *ids;              /* [block] */
-  float *values;             /* [block, dim] */
-  float *norms, *cosines;    /* [vocab] */
-  uint64_t *hashes;          /* [vocab] */
-  uint32_t *slots;           /* row + 1 each, 0 = free; two for a row */
+  int64_t vocab, dim;
+  float *norms, *cosines; /* [vocab] */
+  float *other;           /* [dim] */
+  uint64_t *hashes;       /* [vocab] */
+  uint32_t *slots;        /* row + 1 each, 0 = free; two for a row */
   uint64_t slot_count;
   double *mean; /* [dim] of the unit rows named unused */
   unsigned char *kinds, *named;
 } rows;
-
-typedef void visit(rows *r, int64_t row, const float *values);
-
-static int each_row(rows *r, visit *visitor, int pass, int passes) {
-  cli_progress_step(pass, passes);
-  for (int64_t first = 0; first < r->vocab; first += r->block) {
-    const int64_t count = r->vocab - first < r->block ? r->vocab - first : r->block;
-    for (int64_t i = 0; i < count; ++i) r->ids[i] = first + i;
-    if (embed_table_get_rows(r->s->ctx, r->s->table, r->ids, count, r->values, EMBED_F32, 0) != EMBED_OK) return cli_library_fail(r->s);
-    for (int64_t i = 0; i < count; ++i) visitor(r, first + i, r->values + i * r->dim);
-    cli_progress(NULL, first + count, r->vocab);
-  }
-  return CLI_DONE;
-}
 
 /* Four sums side by side, in this order: the answer is that of every machine. */
 static double dot(const float *a, const float *b, int64_t n) {
@@ -47,50 +32,53 @@ static double dot(const float *a, const float *b, int64_t n) {
   return sums[0] + sums[1] + (sums[2] + sums[3]);
 }
 
-/* Of the bits, two numbers at a time; -0 is no 0, and no equal of it. 64 bits: that two rows of a million meet by chance has odds of 1 to
- * 10^7. */
-static uint64_t hash_of(const float *values, int64_t n) {
-  uint64_t hash = 0x9E3779B97F4A7C15u;
-  for (int64_t j = 0; j < n; j += 2) {
-    uint32_t pair[2] = {0, 0};
-    memcpy(pair, values + j, n - j > 1 ? 8 : 4);
-    hash = (hash ^ ((uint64_t)pair[0] << 32 | pair[1])) * 0xD6E8FEB86659FD93u;
-    hash ^= hash >> 32;
-  }
-  return hash;
+/* Whether row `other` has the same bits, 0 or 1 into *same. */
+static int compare_with(rows *r, int64_t other, const float *values, int *same) {
+  if (embed_table_get_rows(r->s->ctx, r->s->table, &other, 1, r->other, EMBED_F32, 0) != EMBED_OK) return cli_library_fail(r->s);
+  *same = memcmp(r->other, values, (size_t)r->dim * sizeof *values) == 0;
+  return CLI_DONE;
 }
 
-static void look(rows *r, int64_t row, const float *values) {
+static int find_equal(rows *r, int64_t row, const float *values) {
+  const uint64_t hash = r->hashes[row] = cli_row_hash(values, r->dim);
+  uint64_t at = hash & (r->slot_count - 1);
+  for (; r->slots[at]; at = (at + 1) & (r->slot_count - 1)) {
+    const uint32_t other = r->slots[at] - 1;
+    int same = 0;
+    if (r->hashes[other] != hash) continue;
+    const int status = compare_with(r, other, values, &same);
+    if (status) return status;
+    if (!same) continue;
+    r->kinds[other] |= CLI_ROW_EQUAL;
+    r->kinds[row] |= CLI_ROW_EQUAL;
+    return CLI_DONE;
+  }
+  r->slots[at] = (uint32_t)row + 1;
+  return CLI_DONE;
+}
+
+static int look(void *arg, int64_t row, const float *values) {
+  rows *r = arg;
   const double square = dot(values, values, r->dim);
   r->norms[row] = (float)sqrt(square);
   if (!isfinite(square)) {
     for (int64_t j = 0; j < r->dim; ++j)
       if (!isfinite(values[j])) r->kinds[row] = CLI_ROW_BROKEN;
-    return;
+    return CLI_DONE;
   }
-  if (square == 0) { /* squares of floats are no subnormal doubles */
-    r->kinds[row] = CLI_ROW_ZERO;
-    return;
-  }
-  if (r->shared) return;
-  const uint64_t hash = r->hashes[row] = hash_of(values, r->dim);
-  uint64_t at = hash & (r->slot_count - 1);
-  for (; r->slots[at]; at = (at + 1) & (r->slot_count - 1)) {
-    const uint32_t other = r->slots[at] - 1;
-    if (r->hashes[other] != hash) continue;
-    r->kinds[other] |= CLI_ROW_EQUAL;
-    r->kinds[row] |= CLI_ROW_EQUAL;
-    return;
-  }
-  r->slots[at] = (uint32_t)row + 1;
+  if (square == 0) r->kinds[row] = CLI_ROW_ZERO; /* squares of floats are no subnormal doubles */
+  return square == 0 || r->shared ? CLI_DONE : find_equal(r, row, values);
 }
 
-static void add_named(rows *r, int64_t row, const float *values) {
-  if (!r->named[row] || !(r->norms[row] > 0) || !isfinite(r->norms[row])) return;
+static int add_named(void *arg, int64_t row, const float *values) {
+  rows *r = arg;
+  if (!r->named[row] || !(r->norms[row] > 0) || !isfinite(r->norms[row])) return CLI_DONE;
   for (int64_t j = 0; j < r->dim; ++j) r->mean[j] += (double)values[j] / (double)r->norms[row];
+  return CLI_DONE;
 }
 
-static void compare(rows *r, int64_t row, const float *values) {
+static int compare(void *arg, int64_t row, const float *values) {
+  rows *r = arg;
   double sum = 0, square = 0;
   for (int64_t j = 0; j < r->dim; ++j) {
     sum += r->mean[j] * (double)values[j];
@@ -98,6 +86,7 @@ static void compare(rows *r, int64_t row, const float *values) {
   }
   const double by = sqrt(square) * (double)r->norms[row];
   r->cosines[row] = by > 0 && isfinite(by) ? (float)(sum / by) : -2.0f;
+  return CLI_DONE;
 }
 
 static int by_value(const void *a, const void *b) {
@@ -124,8 +113,8 @@ static int find_unused(rows *r, cli_untrained *out) {
   enum { FEW = 4 };
   int64_t known = 0;
   if (out->named < FEW) return CLI_DONE;
-  int status = each_row(r, add_named, 1, 3);
-  if (!status) status = each_row(r, compare, 2, 3);
+  int status = cli_each_row(r->s, 1, 3, add_named, r);
+  if (!status) status = cli_each_row(r->s, 2, 3, compare, r);
   if (status) return status;
   float *of_known = cli_array(r->s, out->named, 1, sizeof *of_known);
   if (!of_known) return CLI_FAILED;
@@ -170,7 +159,7 @@ static int find(rows *r, cli_untrained *out) {
     r->named[i] = (unsigned char)(token && is_named_unused(token, bytes));
     out->named += r->named[i];
   }
-  int status = each_row(r, look, 0, out->named ? 3 : 1);
+  int status = cli_each_row(r->s, 0, out->named ? 3 : 1, look, r);
   if (!status) status = find_short(r, out);
   if (!status) status = find_unused(r, out);
   if (!status) sum_up(r, out);
@@ -178,17 +167,15 @@ static int find(rows *r, cli_untrained *out) {
 }
 
 int cli_untrained_find(cli_session *s, int shared, cli_untrained *out) {
-  enum { FLOATS = 1 << 18 };
   rows r = {.s = s, .shared = shared, .vocab = embed_table_vocab(s->table), .dim = embed_table_dim(s->table), .slot_count = 2};
   memset(out, 0, sizeof *out);
   if (r.vocab < 1 || r.dim < 1 || r.vocab >= INT32_MAX) return CLI_DONE;
-  r.block = FLOATS / r.dim > 1 ? FLOATS / r.dim : 1;
   while (r.slot_count < 2 * (uint64_t)r.vocab) r.slot_count *= 2;
   int status = CLI_FAILED;
-  if ((r.ids = cli_array(s, r.block, 1, sizeof *r.ids)) && (r.values = cli_array(s, r.block, r.dim, sizeof *r.values)) &&
-      (r.norms = cli_array(s, r.vocab, 1, sizeof *r.norms)) && (r.cosines = cli_array(s, r.vocab, 1, sizeof *r.cosines)) &&
-      (r.hashes = cli_array(s, r.vocab, 1, sizeof *r.hashes)) && (r.slots = cli_array(s, (int64_t)r.slot_count, 1, sizeof *r.slots)) &&
-      (r.mean = cli_array(s, r.dim, 1, sizeof *r.mean)) && (r.kinds = cli_array(s, r.vocab, 2, 1))) {
+  if ((r.other = cli_array(s, r.dim, 1, sizeof *r.other)) && (r.norms = cli_array(s, r.vocab, 1, sizeof *r.norms)) &&
+      (r.cosines = cli_array(s, r.vocab, 1, sizeof *r.cosines)) && (r.hashes = cli_array(s, r.vocab, 1, sizeof *r.hashes)) &&
+      (r.slots = cli_array(s, (int64_t)r.slot_count, 1, sizeof *r.slots)) && (r.mean = cli_array(s, r.dim, 1, sizeof *r.mean)) &&
+      (r.kinds = cli_array(s, r.vocab, 2, 1))) {
     r.named = r.kinds + r.vocab;
     memset(r.kinds, 0, 2 * (size_t)r.vocab);
     memset(r.slots, 0, (size_t)r.slot_count * sizeof *r.slots);
@@ -201,7 +188,6 @@ int cli_untrained_find(cli_session *s, int shared, cli_untrained *out) {
   free(r.hashes);
   free(r.cosines);
   free(r.norms);
-  free(r.values);
-  free(r.ids);
+  free(r.other);
   return status;
 }

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "progress.h"
+#include "rows.h"
 #include "verify.h"
 
-enum { BLOCK_BYTES = 1 << 22, NAMED = 3 };
+enum { NAMED = 3 };
 
 typedef struct found { /* rows of one kind */
   int64_t count, first[NAMED];
@@ -34,43 +34,20 @@ static void note(found *f, int64_t row) {
   ++f->count;
 }
 
-static void audit_row(audit *a, int64_t row, const float *values) {
-  uint64_t hash = 0;
-  uint32_t any = 0;
-  int finite = 1;
+static int audit_row(void *arg, int64_t row, const float *values) {
+  audit *a = arg;
+  int finite = 1, any = 0; /* -0 is zero */
   for (int64_t c = 0; c < a->dim; ++c) {
-    uint32_t bits;
-    memcpy(&bits, &values[c], 4);
-    any |= bits << 1; /* -0 is zero */
+    any |= values[c] != 0;
     if (!isfinite(values[c])) finite = 0, a->nonfinite_columns[c] = 1;
-    hash = (hash ^ bits) * 0x9E3779B97F4A7C15u;
-    hash ^= hash >> 32;
   }
-  if (!finite) {
+  if (!finite)
     note(&a->nonfinite, row);
-  } else if (!any) {
+  else if (!any)
     note(&a->zero, row);
-  } else {
-    a->rows[a->row_count++] = (hashed){hash, row};
-  }
-}
-
-static int read_rows(audit *a) {
-  int64_t most = a->dim < BLOCK_BYTES / 4 ? BLOCK_BYTES / 4 / a->dim : 1;
-  if (most > a->vocab) most = a->vocab;
-  int64_t *ids = cli_array(a->session, most, 1, sizeof *ids);
-  float *values = ids ? cli_array(a->session, most, a->dim, sizeof *values) : NULL;
-  int status = values ? CLI_DONE : CLI_FAILED;
-  for (int64_t first = 0; !status && first < a->vocab; first += most) {
-    int64_t n = a->vocab - first < most ? a->vocab - first : most;
-    cli_progress_step(first, a->vocab);
-    for (int64_t i = 0; i < n; ++i) ids[i] = first + i;
-    if (embed_table_get_rows(a->session->ctx, a->session->table, ids, n, values, EMBED_F32, 0) != EMBED_OK) status = cli_library_fail(a->session);
-    for (int64_t i = 0; !status && i < n; ++i) audit_row(a, first + i, values + i * a->dim);
-  }
-  free(values);
-  free(ids);
-  return status;
+  else
+    a->rows[a->row_count++] = (hashed){cli_row_hash(values, a->dim), row};
+  return CLI_DONE;
 }
 
 static int by_hash_then_row(const void *a, const void *b) {
@@ -116,7 +93,7 @@ static void tell(char *detail, size_t room, const char *kind, const found *f) {
 int cli_verify_rows(cli_session *s, unsigned char *nonfinite_columns, cli_check *check) {
   audit a = {.session = s, .vocab = embed_table_vocab(s->table), .dim = embed_table_dim(s->table), .nonfinite_columns = nonfinite_columns};
   a.rows = cli_array(s, a.vocab, 1, sizeof *a.rows);
-  int status = a.rows ? read_rows(&a) : CLI_FAILED;
+  int status = a.rows ? cli_each_row(s, 0, 1, audit_row, &a) : CLI_FAILED;
   if (!status) status = find_duplicates(&a);
   free(a.rows);
   *check = (cli_check){.name = "row audit", .ok = a.nonfinite.count == 0};
