@@ -178,7 +178,7 @@ static void a_search_without_memory_says_so(void **state) {
     assert_true(k < 100);
     if (!failed) break;
   }
-  assert_true(info_of(&f, f.sketched).sketch_searches > 2);
+  assert_int_equal(info_of(&f, f.sketched).sketch_searches > 2, TEST_SKETCH_SEARCHES);
   fixture_free(f);
 }
 
