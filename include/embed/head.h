@@ -31,8 +31,8 @@ enum { EMBED_HEAD_BLAS = 2 /* always cblas_sgemm */, EMBED_HEAD_REQUIRE_TIED = 4
  * Sketch   EMBED_HEAD_SKETCH keeps the rows once more in 6 bits a weight. embed_topk, and a sweep that asks for nothing but top-k or greedy
  *          tokens, without rules, then reads that copy, bounds every logit, and reads only rows that can still be among the best: for up
  *          to 16 hidden rows, exact activation, vocab / 4 candidates at most. Ids and logits are the bits of the head without it, always.
- *          Where bounds tell little (ties, tables of 8 bits and less, numbers above 2^30 or not finite), and at level neon, the table is swept. Up to date as the
- *          prepared form: E_STALE until embed_head_refresh. sketch_* of embed_head_describe tell what it read.
+ *          Where bounds tell little (ties, tables of 8 bits and less, numbers above 2^30 or not finite), and at level neon, the table is
+ *          swept. Up to date as the prepared form: E_STALE until embed_head_refresh. sketch_* of embed_head_describe tell what it read.
  * Errors   E_OPTION (scale or soft-cap not finite, a flag of embed_file_head, BLAS with PREPARE or SKETCH, SKETCH with a negative
  *          scale), E_UNSUPPORTED (vocab past 2^31 - 1, SKETCH past 2^20 columns), E_MEMORY; with PREPARE or SKETCH also E_OVERFLOW,
  *          E_CANCELLED, E_CALLBACK; *out is NULL then.

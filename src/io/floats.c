@@ -318,10 +318,12 @@ static inline const unsigned char *read_quickly(const unsigned char *p, float *o
   return scale(head, exponent, minus, out) ? p : NULL;
 }
 
-/* Neither in another of the host's rounding modes, nor where doubles are computed in wider registers. */
+/* Neither in another of the host's rounding modes, nor where doubles are computed in wider registers. Conversions are asked too: valgrind
+ * rounds them as the mode says, and sums always to nearest. */
 static bool rounds_as_doubles(void) {
   const volatile float little = 0x1p-30f;
-  return 1.0f + little == 1.0f && 1.0f - little == 1.0f;
+  const volatile double above = 1 + 0x1p-30, below = 1 - 0x1p-30;
+  return 1.0f + little == 1.0f && 1.0f - little == 1.0f && (float)above == 1.0f && (float)below == 1.0f;
 }
 
 const unsigned char *embed__read_floats(const unsigned char *at, const unsigned char *end, int64_t n, float *out) {

@@ -110,7 +110,7 @@ static void reorder_rows(void *arg, int64_t task, int32_t worker) {
 }
 
 embed_status embed__tensor_copy(embed_context *ctx, const embed__tensor *tensor, const unsigned char *from, embed_table **out) {
-  embed_table_options o = {.size = sizeof o, .dtype = tensor->dtype, .flags = embed__copy_flags(tensor->bytes)};
+  embed_table_options o = {.size = sizeof o, .dtype = tensor->dtype, .vocab = tensor->vocab, .flags = embed__copy_flags(tensor->bytes)};
   int64_t rows, dim;
   (void)embed__tensor_extents(tensor, &rows, &dim);
   EMBED__TRY(embed__table_new(ctx, rows, dim, &o, out));

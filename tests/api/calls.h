@@ -638,7 +638,9 @@ static const call calls[] = {
     {"file_token_id", use_file_token_id, 0, 0},
     {"writer_create", use_writer_create, sizeof(embed_writer_options), 0},
     {"writer_table", use_writer_table, sizeof(embed_table_options), 0},
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ /* as prepared forms are; E_UNSUPPORTED elsewhere */
     {"writer_head", use_writer_head, 0, 0},
+#endif
     {"writer_commit", use_writer_commit, 0, 0},
     {"grad_create", use_grad_create, 0, 0},
     {"grad_create_dense", use_grad_create_dense, 0, 0},
