@@ -20,14 +20,14 @@ set(EMBED_SOURCES
   src/gather/bag.c src/gather/lookup.c src/gather/norm_rows.c src/gather/plan.c src/gather/positions.c src/gather/rows.c
   src/loss/candidates.c src/loss/chunks.c src/loss/cross_entropy.c src/loss/distill.c src/loss/divergence.c src/loss/filter.c src/loss/forward.c
   src/loss/hierarchical.c src/loss/huffman.c src/loss/huffman_predict.c src/loss/loss.c src/loss/pairs.c src/loss/pass.c src/loss/sampled.c
-  src/loss/sampled_shared.c src/loss/sequences.c
+  src/loss/sampled_shared.c src/loss/sequences.c src/loss/words.c
   src/optim/adafactor.c src/optim/adagrad.c src/optim/adagrad_row.c src/optim/adam_lazy.c src/optim/adam_row.c src/optim/adam_sparse.c src/optim/adamw.c
   src/optim/adamw_deferred.c src/optim/freeze.c src/optim/ftrl.c src/optim/history.c src/optim/lamb.c src/optim/lion.c src/optim/optim.c
   src/optim/rates.c src/optim/rmsprop.c src/optim/row.c src/optim/saved.c src/optim/sgd.c src/optim/step.c src/optim/touch.c
   src/gather/side.c
   src/scatter/bag_backward.c src/scatter/grad.c src/scatter/group.c src/scatter/lookup_backward.c src/scatter/measure.c src/scatter/merge.c
   src/scatter/scatter.c src/scatter/share.c
-  src/table/buffer.c src/table/ids.c src/table/init.c src/table/overlay.c src/table/rows.c src/table/table.c
+  src/table/buffer.c src/table/ids.c src/table/init.c src/table/overlay.c src/table/rows.c src/table/table.c src/table/update.c
   src/vocab/siphash.c src/vocab/stored.c src/vocab/tokens.c
   src/io/file.c src/io/format.c src/io/gguf.c src/io/map.c src/io/metadata.c src/io/npy.c src/io/json.c src/io/safetensors.c src/io/shard_index.c src/io/tensor.c src/io/text.c src/io/word2vec.c
   src/io/floats.c src/io/vectors_text.c src/io/word2vec_header.c

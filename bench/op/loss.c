@@ -18,6 +18,7 @@ typedef struct loss_job {
   void *own_rows;
   embed_head *head;
   const float *hidden;
+  const embed_loss_options *options;
   float *gradient, *logits, *d_hidden, *loss;
   int32_t *targets;
   embed_grad *grad;
@@ -46,7 +47,8 @@ static void give(void *arg, void *memory, size_t bytes, size_t alignment) {
 }
 
 static embed_status train(loss_job *j, embed_context *ctx) {
-  return embed_cross_entropy_train(ctx, j->head, j->hidden, EMBED_F32, j->n, 0, j->targets, NULL, j->loss, NULL, j->d_hidden, EMBED_F32, 0, j->grad, NULL);
+  return embed_cross_entropy_train(ctx, j->head, j->hidden, EMBED_F32, j->n, 0, j->targets, NULL, j->loss, NULL, j->d_hidden, EMBED_F32, 0, j->grad,
+                                   j->options);
 }
 
 static embed_status forward(loss_job *j, embed_context *ctx) {
@@ -134,30 +136,56 @@ static void losses_are_likely(const loss_job *j, op_outcome *outcome) {
   }
 }
 
-/* products: of n rows with the whole table. */
-static void measure(op *o, const op_line *line, bool longer, const char *name, int products, embed_status (*once)(loss_job *j, embed_context *ctx),
-                    void (*ours)(void *), void (*peer)(void *)) {
+typedef struct subject {
+  const char *name;
+  bool longer, rounded;
+  int products; /* of n rows with the whole table */
+  embed_status (*once)(loss_job *j, embed_context *ctx);
+  void (*ours)(void *);
+  void (*peer)(void *);
+} subject;
+
+/* Rounded: the limit is the faster of multiply-adds and products of pairs of bfloats, as a rounded head's. */
+static void measure(op *o, const op_line *line, const subject *s) {
   op_outcome outcome = {0};
   loss_job j;
-  bench_figure figures[3] = {0};
+  bench_figure figures[4] = {0};
   double megabytes = 0;
-  if (prepare(o, line, longer, &j, &outcome)) {
-    megabytes = memory_of(&j, once);
-    bench_work works[3] = {op_multiply_add_work(o), {.call = ours, .job = &j}, {.call = peer, .job = &j}};
-    bench_measure(o->bench, works, peer ? 3 : 2, figures);
+  const embed_loss_options rounded = {.size = sizeof rounded, .flags = EMBED_LOSS_BF16};
+  if (prepare(o, line, s->longer, &j, &outcome)) {
+    j.options = s->rounded ? &rounded : NULL;
+    megabytes = memory_of(&j, s->once);
+    bench_work works[4] = {op_multiply_add_work(o), {.call = s->ours, .job = &j}, {.call = s->peer, .job = &j}};
+    int count = s->peer ? 3 : 2;
+    if (s->rounded) works[count++] = op_products_work(o, EMBED_BF16);
+    bench_measure(o->bench, works, count, figures);
     if (!op_wrong(&outcome)) losses_are_likely(&j, &outcome);
   }
   let_go(&j);
   char what[96];
-  snprintf(what, sizeof what, "%-8s%-5s %6dx%-5d batch %-4d +%.1f MB", name, op_dtype_name(line->dtype), (int)j.rows, (int)j.dim, (int)j.n, megabytes);
-  op_result r = {.what = what, .unit = "GFLOP/s", .limit_name = "multiply-add in this run", .ours = figures[1], .peer = figures[2]};
-  r.peer_name = peer ? "logits alone" : NULL;
-  r.figure = r.ours.seconds > 0 ? 2.0 * products * (double)j.n * (double)j.rows * (double)j.dim / r.ours.seconds / 1e9 : 0;
+  snprintf(what, sizeof what, "%-8s%-5s %6dx%-5d batch %-4d +%.1f MB", s->name, op_dtype_name(line->dtype), (int)j.rows, (int)j.dim, (int)j.n, megabytes);
+  op_result r = {.what = what, .unit = "GFLOP/s", .limit_name = "multiply-add in this run", .ours = figures[1]};
+  r.peer = s->peer ? figures[2] : r.peer;
+  r.peer_name = s->peer ? "logits alone" : NULL;
+  r.figure = r.ours.seconds > 0 ? 2.0 * s->products * (double)j.n * (double)j.rows * (double)j.dim / r.ours.seconds / 1e9 : 0;
   r.limit = op_multiply_add_rate(o, &figures[0]);
+  const double pairs = s->rounded ? op_products_rate(o, EMBED_BF16, &figures[s->peer ? 3 : 2]) : 0;
+  if (pairs > r.limit) {
+    r.limit = pairs;
+    r.limit_name = "products of bf16 pairs";
+  }
   r.wrong = op_wrong(&outcome);
   op_report(o, line, &r);
 }
 
-void op_loss(op *o, const op_line *line) { measure(o, line, false, "train", 3, train, call_train, NULL); }
-void op_loss_long(op *o, const op_line *line) { measure(o, line, true, "train", 3, train, call_train, NULL); }
-void op_loss_forward(op *o, const op_line *line) { measure(o, line, false, "loss", 1, forward, call_forward, call_logits); }
+static const subject training = {.name = "train", .products = 3, .once = train, .ours = call_train};
+static const subject training_long = {.name = "train", .longer = true, .products = 3, .once = train, .ours = call_train};
+static const subject training_rounded = {.name = "rounded", .rounded = true, .products = 3, .once = train, .ours = call_train};
+static const subject training_rounded_long = {.name = "rounded", .longer = true, .rounded = true, .products = 3, .once = train, .ours = call_train};
+static const subject loss_alone = {.name = "loss", .products = 1, .once = forward, .ours = call_forward, .peer = call_logits};
+
+void op_loss(op *o, const op_line *line) { measure(o, line, &training); }
+void op_loss_long(op *o, const op_line *line) { measure(o, line, &training_long); }
+void op_loss_rounded(op *o, const op_line *line) { measure(o, line, &training_rounded); }
+void op_loss_rounded_long(op *o, const op_line *line) { measure(o, line, &training_rounded_long); }
+void op_loss_forward(op *o, const op_line *line) { measure(o, line, &loss_alone); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What gather.py calls: the embedding kernels that fbgemm-gpu-cpu generates at run time (fbgemm.so), a memcpy loop and a
+// What gather.py and optim.py call: the embedding kernels that fbgemm-gpu-cpu generates at run time (fbgemm.so), a memcpy loop and a
 // read probe, each on OpenMP's threads. Declarations follow FBGEMM's FbgemmEmbedding.h, release 1.9.0.
 #include <cstdint>
 #include <cstring>
@@ -23,6 +23,14 @@ template <typename Index, typename Offset = int32_t, typename Out = float>
 typename EmbeddingSpMDMKernelSignature<uint8_t, Index, Offset, Out>::Type GenerateEmbeddingSpMDMNBit(int bits, int64_t dim, bool weighted, bool mean,
                                                                                                     int prefetch = 16, bool weights_by_position = false,
                                                                                                     bool use_offsets = true);
+template <typename Index>
+class SparseAdaGradSignature {
+ public:
+  using Type = std::function<int(int rows, uint64_t numbers, float* w, const float* g, float* h, const Index*, float epsilon, float lr, float weight_decay,
+                                 const double* counter, int64_t counter_halflife)>;
+};
+template <typename Index>
+typename SparseAdaGradSignature<Index>::Type GenerateSparseAdaGrad(int dim, bool rowwise = false, int prefetch = 16, bool weight_decay = false);
 // The 1.9.0 wheel reads torch 2.14's table of CPU features by another layout, believes that there is no AVX2 and runs
 // its reference loops, ten times slower. Defined here they come first in the search for names.
 bool fbgemmHasAvx2Support() { return __builtin_cpu_supports("avx2"); }
@@ -69,6 +77,20 @@ extern "C" int peer_bags(int bits, const void* table, int64_t rows, int64_t dim,
     case 8: return run<uint8_t>(float_kernel<uint8_t>(dim), table, rows, dim, ids, offsets, bag, bags, out, threads);
     default: return run<uint8_t>(nibble_kernel(dim), table, rows, dim, ids, offsets, bag, bags, out, threads);
   }
+}
+
+// A step of row-wise Adagrad on rows that ids [n] name once each, in slices of a thread; g [n, dim], h a number for each of all rows.
+extern "C" int peer_adagrad(float* w, float* h, int64_t rows, int64_t dim, const int32_t* ids, const float* g, int64_t n, float lr, float epsilon, int threads) {
+  static std::map<int64_t, fbgemm::SparseAdaGradSignature<int32_t>::Type> made;
+  if (!made.count(dim)) made[dim] = fbgemm::GenerateSparseAdaGrad<int32_t>(static_cast<int>(dim), true);
+  const auto& kernel = made[dim];
+  bool fine = true;
+#pragma omp parallel num_threads(threads) reduction(&& : fine)
+  {
+    const int64_t first = n * omp_get_thread_num() / threads, count = n * (omp_get_thread_num() + 1) / threads - first;
+    fine = kernel(static_cast<int>(count), static_cast<uint64_t>(rows * dim), w, g + first * dim, h, ids + first, epsilon, -lr, 0, nullptr, 0) == count;
+  }
+  return fine;
 }
 
 extern "C" void peer_copy(const char* table, int64_t row_bytes, const int32_t* ids, int64_t n, char* out, int threads) {

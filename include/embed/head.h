@@ -161,10 +161,12 @@ enum { EMBED_SWEEP_PROCESSED = 1 /* log-probabilities after rules and filters, n
  * Shapes   hidden [n, dim] with row stride ld_hidden elements (0 = dim); logits [n, vocab] with ld_logits (0 = vocab).
  * Types    hidden F32, F16 or BF16; W any dtype; sums in fp32, error <= 2e-6 of sum |w||x| against the decoded weights.
  * Rounded  opts->activation EMBED_BF16 or EMBED_Q8_0, of any table and form: hidden is rounded to that dtype first (BF16 to
- *          nearest even: 2^-9 of each |x|; Q8_0 in blocks of 32 columns, the last may be shorter: 1/254 of the block's
+ *          nearest even: 2^-8 of each |x|; Q8_0 in blocks of 32 columns, the last may be shorter: 1/254 of the block's
  *          largest |x|, and its scale to 2^-11), then as above. Where it is no faster on this CPU it is only that.
  *          Subnormal numbers may count as 0 with BF16. Another dtype is E_OPTION.
- * NaN      EMBED_NAN_MAX leaves NaN as computed; IGNORE writes -inf for it; ERROR is E_NONFINITE (at = the hidden row).
+ * NaN      EMBED_NAN_MAX leaves NaN as computed; IGNORE writes -inf for it; ERROR is E_NONFINITE (at = the hidden row). An infinite hidden
+ *          value gives what floats give, of any table and form: an infinity, or NaN where two meet or a weight is 0. Q8_0 cannot hold one,
+ *          nor a block whose largest |x| is past 127 * 65504: rounded to it all of the row's logits are NaN.
  * Empty    n = 0 or vocab = 0 does nothing.
  * Errors   E_ARGUMENT, E_OPTION, E_OVERFLOW, E_MEMORY, E_STALE: nothing written. E_NONFINITE, E_CANCELLED, E_CALLBACK:
  *          unspecified.

@@ -55,7 +55,7 @@ typedef struct embed_conventions { /* output struct: what the file's family does
  *          ("model.wte.weight" of nested dicts, "0" of lists and tuples, "tensor" of one alone; storages that several tensors share are
  *          theirs alike; vectors and matrices of any strides are tables, but expanded ones, which are listed): nothing of their pickle is ever run, and one that names more than
  *          tensors and plain values is refused, the name said; fastText .bin and .ftz ("input", its first rows with a word each, those behind them of n-grams
- *          and no ids; "output", the head but after hierarchical softmax; arguments and labels are metadata); finalfusion
+ *          and no ids; "output", the head but after hierarchical softmax; arguments and labels are metadata, counts embed_file_class_counts); finalfusion
  *          ("embeddings", "norms"); llama2.c checkpoints of all versions (run.c's names; tokens of tok<rows>.bin or tokenizer.bin in
  *          the same folder); Model2Vec's safetensors ("token_embeddings" where tokens share rows or have weights). Formats that
  *          are asked for by name alone: "raw", "raw-f64", "raw-f16", "raw-bf16" (little-endian rows, "array") and "glove-binary"
@@ -240,6 +240,23 @@ EMBED_API const char *embed_file_token(const embed_file *f, int64_t id, int64_t 
  * Since    0.1.
  */
 EMBED_FN embed_status embed_file_token_id(embed_context *ctx, const embed_file *f, const char *token, int64_t bytes, int64_t *id);
+/**
+ * embed_file_class_counts: how often the training text had each class, in the classes' order: what embed_huffman_create and
+ * embed_candidates_create take.
+ *
+ *   EMBED_ROLE_TOKEN  the rows of the token table that have a token
+ *   EMBED_ROLE_HEAD   what the output side predicts: labels of a classifier, else words. After fastText's hierarchical softmax, when
+ *                     "output" has the inner nodes of a tree, they are its leaves
+ *
+ * Shapes   counts [room], NULL when room is 0; *classes: how many there are; more than room are not written.
+ * Errors   E_NOT_FOUND (the format has no counts: only fastText's has), E_ARGUMENT (another role; room). Outputs are untouched then.
+ *          Counts are at least 0: embed_file_open proves it. Their sum need not fit into 64 bits.
+ * Threads  f shared, ctx exclusive.
+ * Cost     copies 8 bytes a class.
+ * Since    0.1.
+ * Source   fastText's Dictionary::getCounts.
+ */
+EMBED_FN embed_status embed_file_class_counts(embed_context *ctx, const embed_file *f, embed_role role, int64_t *counts, int64_t room, int64_t *classes);
 /**
  * embed_file_metadata: entry i >= 0 of the file's own key-value pairs, in the file's order; strings live as long as the file and have a
  * NUL behind them.

@@ -24,7 +24,8 @@ typedef struct embed_loss_options {
 enum {
   EMBED_LOSS_IGNORE_INDEX = 1,
   EMBED_LOSS_SMOOTH_OTHERS = 2, /* smoothing over the other classes, as Megatron */
-  EMBED_LOSS_KAHAN = 4          /* gradients of the table carry the rounding errors of their sums along */
+  EMBED_LOSS_KAHAN = 4,         /* gradients of the table carry the rounding errors of their sums along */
+  EMBED_LOSS_BF16 = 8           /* what is multiplied is rounded to BF16; sums stay in fp32 */
 };
 /**
  * embed_cross_entropy: the loss of each hidden row against its target.
@@ -39,6 +40,10 @@ enum {
  * Options  EMBED_LOSS_SMOOTH_OTHERS: e / (vocab - 1) on each other class instead of e / vocab on all (Megatron): the above with
  *          e vocab / (vocab - 1). reduction is not looked at: the rows' losses are what comes out; PyTorch's mean is their sum
  *          divided by the number of counted rows, with class weights by the sum of w[t] over those.
+ * Rounded  EMBED_LOSS_BF16: hidden and W, decoded, are rounded to BF16 before they are multiplied (to nearest even: 2^-8 of each number; below
+ *          2^-126 they count as 0). The product of two is exact and sums are in fp32, so a product hidden . W is off by at most
+ *          2^-7 + 2^-16 of sum |w||x| (2^-8 where one side is BF16, nothing where both are) beyond embed_logits' own error; bias, exp
+ *          and loss are as without. Of any dtype, always by the library's own products: EMBED_HEAD_BLAS too.
  * Ignored  rows whose target is -100, or ignore_index with EMBED_LOSS_IGNORE_INDEX (a class may be it, it stays in the sums):
  *          loss 0; their logsumexp is computed.
  * NaN      as it comes. A logit of -inf: its target's loss is +inf, and with smoothing every loss of the row (weight 0 leaves
@@ -48,7 +53,9 @@ enum {
  *          gradient_filter outside [0, 1], z_loss negative or not finite, a class weight not finite: at = the class), E_OVERFLOW, E_MEMORY,
  *          E_STALE: nothing written. E_CANCELLED, E_CALLBACK: unspecified.
  * Threads  h shared, ctx exclusive. Same bits for any thread count. F32, F16 and BF16 tables go through the library's own products,
- *          prepared or not: the loss of a row does not depend on n. Others, and EMBED_HEAD_BLAS, as embed_topk's logsumexp.
+ *          prepared or not: the loss of a row does not depend on n. Others, and EMBED_HEAD_BLAS, as embed_topk's logsumexp. Rounded: no
+ *          table depends on n, and all levels have the same bits, but where a product or partial sum is below 2^-126: CPUs that
+ *          multiply pairs of bfloats make it 0 (which ones do: as embed_logits).
  * Cost     2 n vocab dim operations, two exp per logit at most; reads the table once per 256 hidden rows (quantised: 128). Scratch
  *          of some MB at any n and vocab; no allocation after warm-up.
  * Since    0.1.
@@ -66,7 +73,8 @@ EMBED_FN embed_status embed_cross_entropy(embed_context *ctx, const embed_head *
  *          (0 = dim) is written, d_weight [vocab, dim] with ld_d_weight is added to; either may be NULL. Rows of W from vocab
  *          on have no gradient; of a subset head d_weight goes by column. A bias' gradient: embed_cross_entropy_train.
  * Types    hidden F32, F16 or BF16; W any dtype, decoded; d_hidden, d_weight F32. g is formed in fp32; sums in fp32.
- * Options  as given to embed_cross_entropy; reduction is not looked at. gradient_filter e and EMBED_LOSS_KAHAN as embed_cross_entropy_train.
+ * Options  as given to embed_cross_entropy; reduction is not looked at. gradient_filter e, EMBED_LOSS_KAHAN and EMBED_LOSS_BF16 as
+ *          embed_cross_entropy_train.
  * Ignored  d_hidden rows of 0 and no part in d_weight, whatever hidden, logsumexp and d_loss hold there. d_hidden may be hidden.
  * Empty    n = 0 does nothing.
  * Errors   as embed_cross_entropy; E_ARGUMENT also for logsumexp or d_loss NULL.
@@ -95,6 +103,9 @@ EMBED_FN embed_status embed_cross_entropy_backward(embed_context *ctx, const emb
  *          e |d_loss[i] scale| sum of |W[v]|, a row of the table's gradient by e |scale| sum of |d_loss[i]| |hidden[i]|, the bias' by
  *          e |scale| sum of |d_loss[i]|. d_hidden then depends on n. EMBED_LOSS_KAHAN: what g's rows and the bias lose when
  *          chunks are added is kept for the next chunk of the call, so that they are off by one unit and not by one a chunk.
+ * Rounded  EMBED_LOSS_BF16: the loss as embed_cross_entropy's with it; g, formed in fp32 from the logits that the loss has, is rounded to BF16
+ *          like hidden and W before it is multiplied: d_hidden is off by at most 2^-7 + 2^-16 of sum |g||W|, the table's gradient of sum
+ *          |g||hidden| (2^-8 where W, hidden is BF16), and fp32 sums. The filter looks at g, and the bias' gradient sums g, unrounded.
  * Gradient g of this dim, sparse (it then has every row of the vocabulary) or dense with at least vocab rows: E_MISMATCH else. Of a
  *          subset head that is the first head's vocabulary: its rows and the bias' are the original ids.
  * Ignored  loss 0, d_hidden rows of 0, no part in g, whatever hidden and d_loss hold there. All ignored: count 0, no NaN.
@@ -122,7 +133,7 @@ EMBED_FN embed_status embed_cross_entropy_train(embed_context *ctx, const embed_
  * Shapes   hidden, targets as embed_cross_entropy; offsets [seqs+1], ascending, offsets[0] = 0, offsets[seqs] = n; out [seqs]; counts
  *          [seqs], the rows that were summed, or NULL.
  * Types    as embed_cross_entropy; rows' terms in fp32 are summed in double, rounded once.
- * Options  flags, ignore_index and, for gradients, gradient_filter: label_smoothing, z_loss and class_weight are E_OPTION.
+ * Options  flags (EMBED_LOSS_BF16 too), ignore_index and, for gradients, gradient_filter: label_smoothing, z_loss and class_weight are E_OPTION.
  * Ignored  rows whose target is -100, or ignore_index with EMBED_LOSS_IGNORE_INDEX (a prompt, padding).
  * Empty    seqs = 0 does nothing; a sequence without counted rows gives 0.
  * Errors   as embed_cross_entropy; E_ARGUMENT also for offsets (at = the first wrong one's index).
@@ -166,7 +177,8 @@ typedef struct embed_distill_options {
   int32_t ignore_index;      /* with EMBED_DISTILL_IGNORE_INDEX, else -100 */
   int32_t reserved;
 } embed_distill_options;
-enum { EMBED_DISTILL_IGNORE_INDEX = 1, EMBED_DISTILL_SQUARED = 2 /* losses times temperature^2 (Hinton): gradients that hardly depend on it */ };
+enum { EMBED_DISTILL_IGNORE_INDEX = 1, EMBED_DISTILL_SQUARED = 2 /* losses times temperature^2 (Hinton): gradients that hardly depend on it */,
+       EMBED_DISTILL_BF16 = 4 /* EMBED_LOSS_BF16 for both heads */ };
 /**
  * embed_distill: how far a student's distribution over the vocabulary is from its teacher's, for each pair of hidden rows.
  *
@@ -179,6 +191,8 @@ enum { EMBED_DISTILL_IGNORE_INDEX = 1, EMBED_DISTILL_SQUARED = 2 /* losses times
  *          head may be both.
  * Types    hidden F32, F16 or BF16; tables any dtype, decoded. Logits in fp32, each with its head's bias, scale and soft-cap; exp in
  *          fp32, terms and their sums in double, so that a loss near 0 keeps its digits; never negative.
+ * Rounded  EMBED_DISTILL_BF16: what is multiplied, of both heads, as EMBED_LOSS_BF16 in embed_cross_entropy; in embed_distill_train the
+ *          student's slopes too, as in embed_cross_entropy_train.
  * Ignored  rows whose target is -100, or ignore_index with EMBED_DISTILL_IGNORE_INDEX: loss 0, hidden rows are not read.
  * NaN      as it comes, in its row alone; a logit of +inf gives NaN. A class with a student's logit of -inf and not the teacher's: KL
  *          is +inf; with both it adds nothing.
@@ -261,7 +275,8 @@ EMBED_FN embed_status embed_candidates_create(embed_context *ctx, int64_t vocab,
  * Errors   E_ARGUMENT (n, position, more candidates than classes that can be drawn), E_UNSUPPORTED (n different ones have not come within
  *          2^26 + 1,024 vocab draws: most of what is left is too rare), E_CANCELLED, E_MEMORY: nothing written.
  * Threads  c shared, ctx exclusive. Same candidates for any thread count.
- * Cost     some 20 to 40 ns a draw, on the calling thread; without repeats a bit a class of scratch.
+ * Cost     some 15 to 60 ns a draw on the calling thread: uniform the least, log-uniform an exponential, COUNTS a search in memory; without
+ *          repeats a bit a class of scratch, cleared.
  * Since    0.1.
  * Source   Philox: Salmon et al., 2011; tf.random.log_uniform_candidate_sampler (unique).
  */
@@ -325,13 +340,16 @@ enum {
  *          default). A candidate that stands twice counts twice.
  * Gradient g of this dim; a dense one has at least vocab rows: E_MISMATCH else. A sparse one gets the rows of counted targets and of
  *          candidates, and no others. A head's bias has one of vocab numbers in either.
+ * Subset   of a subset head targets, candidates and ignore_index are original ids, vocab and the gradient's rows the first head's; rows are
+ *          read where they were copied from, so all bits are those of the first head. embed_candidates_draw over as many classes as
+ *          the subset has draws places in its list of ids.
  * Ignored  rows whose target is -100, or ignore_index with EMBED_SAMPLED_IGNORE_INDEX: loss 0, d_hidden rows of 0, no part in g. Their
  *          candidates are checked; with PER_ROW they get no rows in g. All ignored: count 0. d_hidden may be hidden.
  * NaN      as it comes, in its row and the gradient of the rows that it meets.
  * Empty    n = 0: count 0. samples = 0: the target alone.
- * Errors   E_ID (a target or candidate outside [0, vocab); at = its position, the text says of which), E_ARGUMENT (a log_expected that is
- *          not finite: at = its position), E_OPTION, E_MISMATCH, E_UNSUPPORTED (a subset's head), E_OVERFLOW, E_MEMORY, E_STALE: nothing
- *          written. E_CANCELLED, E_CALLBACK: outputs and g unspecified.
+ * Errors   E_ID (a target or candidate outside [0, vocab), or the subset; at = its position, the text says of which), E_ARGUMENT (a
+ *          log_expected that is not finite: at = its position), E_OPTION, E_MISMATCH, E_OVERFLOW, E_MEMORY, E_STALE: nothing written.
+ *          E_CANCELLED, E_CALLBACK: outputs and g unspecified.
  * Threads  h shared, ctx and g exclusive. Same bits for any thread count; loss and d_hidden of a row do not depend on n.
  * Cost     6 n (samples + 1) dim operations; PER_ROW waits for the rows: reads n (samples + 1) of them three times; some 60 bytes of
  *          scratch for each target and candidate. Else candidates are read once and multiplied as a small head: scratch of 8 dim bytes and

@@ -188,6 +188,50 @@ typedef struct embed_rows_options { uint32_t size, flags; uint64_t seed; } embed
 EMBED_FN embed_status embed_table_set_rows(embed_context *ctx, embed_table *t, const int64_t *ids, int64_t n, const void *src,
                                            embed_dtype src_dtype, int64_t ld_src, const embed_rows_options *opts);
 /**
+ * embed_table_renorm_rows: the rows of a list that are longer than max_norm become that long, in the table.
+ *
+ *   norm = (sum_j |W[r, j]|^p)^(1/p);  W[r, :] *= max_norm / (norm + 1e-7)  where norm > max_norm
+ *
+ * Each row once, however often its id stands in the list. embed_lookup_options.max_norm clips what is read and leaves the table alone.
+ *
+ * Shapes   ids [n] in [0, rows).
+ * Types    t any dtype: decoded, scaled in float, and stored as embed_table_set_rows stores it (a coarse dtype may round a row's norm
+ *          past max_norm again). norm_type is p: 0 = 2, any positive number, INFINITY for the largest magnitude; the norm is summed in
+ *          double and rounded to float before it is compared, as torch's is.
+ * NaN      a row that holds NaN or an infinity has no norm and stays as it is.
+ * Empty    n = 0 does nothing and follows no pointer.
+ * Errors   E_READ_ONLY, E_ID (at = the position), E_ARGUMENT (max_norm negative or not finite, norm_type negative or NaN), E_OPTION,
+ *          E_UNSUPPORTED (EMBED_ROWS_STOCHASTIC into blocks), E_OVERFLOW, E_MEMORY: the table is as it was. E_CALLBACK: rows of the
+ *          list are as before or done.
+ * Threads  t and ctx exclusive. Same bits for any thread count. Counts as a change of t.
+ * Cost     reads the rows of the list once, writes those that were too long; n log n comparisons for ids in no order.
+ * Since    0.1.
+ * Source   torch.embedding_renorm_.
+ */
+EMBED_FN embed_status embed_table_renorm_rows(embed_context *ctx, embed_table *t, const int64_t *ids, int64_t n, double max_norm, double norm_type,
+                                              const embed_rows_options *opts);
+/**
+ * embed_table_add_rows: rows of a list, plus a multiple of the caller's.
+ *
+ *   W[r, :] += alpha * sum over the i with ids[i] = r of src[i, :]
+ *
+ * Added in float one product after the other, in the order of the list, to the decoded row, which is stored once however often its id
+ * stands there: a difference of models, an edit by hand, a step of plain descent (alpha = -rate).
+ *
+ * Shapes   ids [n] in [0, rows); src [n, dim] with row stride ld_src elements (0 = dim).
+ * Types    src F32, F16 or BF16; t any dtype, stored as embed_table_set_rows stores it; alpha is rounded to float.
+ * Empty    n = 0 does nothing and follows no pointer.
+ * Errors   as embed_table_set_rows (E_NONFINITE: at = the row's first position in the list); E_ARGUMENT also for an alpha that is no
+ *          finite float: the table is as it was. E_CALLBACK: rows of the list are as before or done.
+ * Threads  t and ctx exclusive. Same bits for any thread count. Counts as a change of t.
+ * Cost     reads src and reads and writes the rows of the list once; scaled dtypes twice, to refuse before they write; n log n
+ *          comparisons for ids in no order.
+ * Since    0.1.
+ * Source   torch.Tensor.index_add_, whose rows of duplicates are added in no order.
+ */
+EMBED_FN embed_status embed_table_add_rows(embed_context *ctx, embed_table *t, const int64_t *ids, int64_t n, double alpha, const void *src,
+                                           embed_dtype src_dtype, int64_t ld_src, const embed_rows_options *opts);
+/**
  * embed_table_retain: one more owner; returns t.
  *
  * Errors   none; NULL gives NULL.

@@ -23,10 +23,12 @@ typedef struct at_job {
   int64_t ldx;
   unsigned char *packed; /* hidden rows as the multiplier has them, part by part */
   int64_t part_bytes;
+  unsigned char *infinite; /* [n] as embed__sweep's, or NULL */
   /* Per worker. */
   unsigned char *rows; /* of the ids, side by side, and the panel that they become: prepared heads */
   int64_t rows_bytes;
   float *decoded;
+  int64_t decoded_floats;
   _Atomic int64_t refused;
 } at_job;
 
@@ -52,13 +54,15 @@ static void logits_of_ids(void *arg, int64_t task, int32_t worker) {
   const embed_table *t = job->head->table;
   const int32_t *ids = job->columns + task * IDS;
   const int64_t count = embed__min(IDS, job->m - task * IDS);
-  float *z = job->out + task * IDS, *decoded = job->decoded ? job->decoded + worker * embed__decoded_floats(t) : NULL;
+  float *z = job->out + task * IDS, *decoded = job->decoded ? job->decoded + worker * job->decoded_floats : NULL;
   if (job->head->prepared.block) multiply_as_panel(job, ids, count, worker, z);
   for (int64_t j = 0; j < count; ++j) {
     if (!job->multiplier)
       embed__product(job->kernels, t, ids[j], 1, job->x, job->ldx, job->n, decoded, z + j, job->ldout);
     else if (!job->head->prepared.block)
       multiply_parts(job, embed__row(t, ids[j]), t->row_bytes, 1, z + j);
+    for (int64_t i = 0; job->infinite && i < job->n; ++i)
+      if (job->infinite[i]) embed__product(job->kernels, t, ids[j], 1, job->x + i * job->ldx, job->ldx, 1, decoded, z + j + i * job->ldout, job->ldout);
     embed__finish_logits(job->head, z + j, job->ldout, job->n, ids[j], 1);
     for (int64_t i = 0; i < job->n; ++i)
       if (embed__apply_nan_policy(job->nan, z + j + i * job->ldout, 1)) embed__keep_least(&job->refused, i);
@@ -96,6 +100,9 @@ static embed_status load_hidden(embed_context *ctx, at_job *job, const embed__sw
   EMBED__TRY(embed__scratch_matrix(ctx, embed__ceil_div(s->n, PART), job->part_bytes, 1, &job->packed));
   for (int64_t i = 0; i < s->n; i += PART)
     job->multiplier->pack_x(job->x + i * job->ldx, job->ldx, embed__min(PART, s->n - i), t->dim, t->group, job->packed + i / PART * job->part_bytes);
+  if (!embed__in_digits(embed__form_of(t), s->activation)) return EMBED_OK;
+  EMBED__TRY(embed__scratch_get(ctx, s->n, 1, &job->infinite));
+  for (int64_t i = 0; i < s->n; ++i) job->infinite[i] = embed__has_infinity(job->x + i * job->ldx, t->dim);
   return EMBED_OK;
 }
 
@@ -105,8 +112,8 @@ static embed_status logits_at(embed_context *ctx, at_job *job, const embed__swee
   job->kernels = ctx->kernels;
   bool round = choose_multiplier(job, s->activation);
   EMBED__TRY(load_hidden(ctx, job, s, round));
-  int64_t decoded = job->multiplier ? 0 : embed__decoded_floats(t);
-  if (decoded) EMBED__TRY(embed__scratch_matrix(ctx, workers, decoded, sizeof(float), &job->decoded));
+  if (embed__decoded_rows(t) > 0) job->decoded_floats = !job->multiplier ? embed__decoded_floats(t) : job->infinite ? t->dim : 0;
+  if (job->decoded_floats) EMBED__TRY(embed__scratch_matrix(ctx, workers, job->decoded_floats, sizeof(float), &job->decoded));
   if (s->prepared) {
     job->rows_bytes = s->prepared->panel_bytes + embed__ceil_div(IDS * t->packed_bytes, EMBED__PANEL_ALIGNMENT) * EMBED__PANEL_ALIGNMENT;
     EMBED__TRY(embed__scratch_matrix(ctx, workers, job->rows_bytes, 1, &job->rows));

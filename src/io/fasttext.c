@@ -110,7 +110,7 @@ static embed_status read_head(reader *r) {
 
 typedef struct entry {
   const unsigned char *name;
-  int64_t bytes;
+  int64_t bytes, count;
 } entry;
 
 /* Proved by the first pass. */
@@ -118,6 +118,7 @@ static entry next_entry(embed__cursor *in) {
   entry e = {.name = in->data + in->at};
   const unsigned char *nul = memchr(e.name, 0, (size_t)(in->end - in->at));
   e.bytes = nul - e.name;
+  e.count = (int64_t)embed__le64(nul + 1);
   in->at += e.bytes + LEAST_ENTRY;
   return e;
 }
@@ -133,6 +134,9 @@ static embed_status prove_entry(reader *r, int32_t i, int64_t *bytes) {
   if (kind != wanted)
     return MALFORMED(r, in->at - 1, "%s: entry %d of the dictionary is of kind %d (byte %" PRId64 "), %d words of kind 0 and %d labels of kind 1 are there",
                      in->label, i, kind, in->at - 1, r->words, r->labels);
+  const int64_t count = (int64_t)embed__le64(nul + 1);
+  if (count < 0)
+    return MALFORMED(r, in->at - 9, "%s: entry %d of the dictionary has a count of %" PRId64 " (byte %" PRId64 ")", in->label, i, count, in->at - 9);
   if (!wanted) *bytes += nul - name;
   return EMBED_OK;
 }
@@ -146,23 +150,35 @@ static embed_status add_label(reader *r, int32_t i, const entry *e) {
   return embed__file_add_metadata(r->in.ctx, r->f, key, (int64_t)strlen(key), e->name, e->bytes, (double)NAN);
 }
 
+/* What fastText makes its tree of, and draws negative samples by, are the counts of labels in a classifier, else of words. */
+static void take_counts(const reader *r, const int64_t *counts) {
+  r->f->token_counts = (embed__counts){counts, r->words};
+  r->f->head_counts = r->args[MODEL] == SUPERVISED ? (embed__counts){counts + r->words, r->labels} : r->f->token_counts;
+}
+
 static embed_status read_entries(reader *r) {
   embed__cursor *in = &r->in;
   const int64_t first = in->at;
-  int64_t bytes = 0;
+  int64_t bytes = 0, *counts;
+  unsigned char *room;
   EMBED__TRY(embed__check_room(in, r->size, LEAST_ENTRY, "entries of the dictionary"));
   for (int32_t i = 0; i < r->size; ++i) EMBED__TRY(prove_entry(r, i, &bytes));
   EMBED__TRY(embed__tokens_new(in->ctx, r->words, bytes, &r->f->tokens));
+  EMBED__TRY(embed__file_room(in->ctx, r->f, (int64_t)sizeof *counts * r->size, &room));
+  counts = (int64_t *)(void *)room;
   in->at = first;
   for (int32_t i = 0; i < r->words; ++i) {
     const entry e = next_entry(in);
     embed__tokens_append(r->f->tokens, e.name, e.bytes);
+    counts[i] = e.count;
   }
   embed__tokens_index(r->f->tokens);
   for (int32_t i = 0; i < r->labels; ++i) {
     const entry e = next_entry(in);
+    counts[r->words + i] = e.count;
     EMBED__TRY(add_label(r, i, &e));
   }
+  take_counts(r, counts);
   return EMBED_OK;
 }
 

@@ -167,6 +167,22 @@ const char *embed_file_token(const embed_file *f, int64_t id, int64_t *bytes) {
   return f && f->tokens ? embed__tokens_get(f->tokens, id, bytes) : NULL;
 }
 
+embed_status embed_file_class_counts(embed_context *ctx, const embed_file *f, embed_role role, int64_t *counts, int64_t room, int64_t *classes) {
+  EMBED__BEGIN(ctx);
+  EMBED__NOT_NULL(ctx, f);
+  EMBED__NOT_NULL(ctx, classes);
+  if (role != EMBED_ROLE_TOKEN && role != EMBED_ROLE_HEAD)
+    return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "counts are of classes of EMBED_ROLE_TOKEN or EMBED_ROLE_HEAD, not of role %d", role);
+  if (room < 0) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "room is %" PRId64, room);
+  if (room > 0) EMBED__NOT_NULL(ctx, counts);
+  const embed__counts *stored = role == EMBED_ROLE_TOKEN ? &f->token_counts : &f->head_counts;
+  if (!stored->of) return embed__fail(ctx, EMBED_E_NOT_FOUND, -1, "%s: a file of format %s has no counts", f->label, f->format->name);
+  const int64_t n = embed__min(room, stored->n);
+  if (n > 0) memcpy(counts, stored->of, (size_t)n * sizeof *counts);
+  *classes = stored->n;
+  return EMBED_OK;
+}
+
 embed_status embed_file_token_id(embed_context *ctx, const embed_file *f, const char *token, int64_t bytes, int64_t *id) {
   EMBED__BEGIN(ctx);
   EMBED__NOT_NULL(ctx, f);

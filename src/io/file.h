@@ -47,6 +47,12 @@ typedef struct embed__metadata {
   int64_t raw_bytes;
 } embed__metadata;
 
+/* How often the training text had each class; kept by the file, of NULL = it does not say. */
+typedef struct embed__counts {
+  const int64_t *of;
+  int64_t n;
+} embed__counts;
+
 struct embed_file {
   embed__refcount references;
   embed_allocator memory;
@@ -61,6 +67,8 @@ struct embed_file {
   embed__metadata *metadata; /* in the file's order */
   int64_t metadata_count, metadata_room;
   embed__tokens *tokens;         /* NULL = the file names no tokens */
+  embed__counts token_counts;    /* of the token table's rows; */
+  embed__counts head_counts;     /* of what the output side predicts */
   int64_t roles[EMBED__ROLES];   /* a tensor each, -1 = none */
   bool roles_given;              /* the file itself says what its tensors are for: roles/ guesses nothing */
   embed_conventions conventions; /* the file's own; size 0 = it has none */

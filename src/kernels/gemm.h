@@ -5,20 +5,24 @@
  * up with zeros; C is row-major. Any m, n, k >= 0, any alignment; nothing is read but A and B's whole strips, nothing written
  * but C. No allocation, no state, MXCSR's control bits untouched.
  * The order of one sum depends on k and level alone: j ascending in chains of 256 that start at 0, products added by FMA
- * (scalar: product and sum rounded apart); chains are added to C in ascending order. avx2, avx512 and neon have the same bits. */
+ * (scalar: product and sum rounded apart); chains are added to C in ascending order. avx2, avx512 and neon have the same bits.
+ *
+ * Pairs: the same where A and B hold words of two bfloats (bfloats.h) and k counts words, of which a chain has 128: j in the same order, so
+ * in the same chains. A product of two bfloats is exact in float: all levels, scalar too, have the bits of the products of the same numbers
+ * as floats, but where a product or a sum lies below 2^-126: vdpbf16ps makes it 0. */
 #ifndef EMBED__GEMM_H
 #define EMBED__GEMM_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { EMBED__STRIP = 32 /* columns */, EMBED__GEMM_CHAIN = 256 /* of j */ };
+enum { EMBED__STRIP = 32 /* columns */, EMBED__GEMM_CHAIN = 256 /* of j */, EMBED__PAIR_CHAIN = EMBED__GEMM_CHAIN / 2 /* words of two j */ };
 
 typedef struct embed__gemm {
   int64_t m, n, k;
-  const float *a; /* A(i, j) at a[i * lda + j], by columns at a[j * lda + i] */
+  const void *a; /* floats or words: A(i, j) at a[i * lda + j], by columns at a[j * lda + i] */
   int64_t lda;
-  const float *b; /* strips */
+  const void *b; /* strips */
   float *c;
   int64_t ldc;
   bool add;
@@ -30,6 +34,9 @@ typedef struct embed__gemm_kernels {
   void (*by_rows)(const embed__gemm *g);
   void (*by_columns)(const embed__gemm *g);
   int64_t rows; /* of A that are multiplied together: blocks of a multiple of it have no short tile */
+  void (*pairs_by_rows)(const embed__gemm *g);
+  void (*pairs_by_columns)(const embed__gemm *g);
+  bool has_pairs; /* the CPU multiplies pairs: below, they are scalar's, and rounded floats are faster */
 } embed__gemm_kernels;
 
 static inline int64_t embed__strips(int64_t n) { return (n + EMBED__STRIP - 1) / EMBED__STRIP; }
@@ -37,6 +44,7 @@ static inline int64_t embed__strips(int64_t n) { return (n + EMBED__STRIP - 1) /
 void embed__gemm_scalar(embed__gemm_kernels *k);
 void embed__gemm_avx2(embed__gemm_kernels *k);
 void embed__gemm_avx512(embed__gemm_kernels *k);
+void embed__gemm_avx512bf16(embed__gemm_kernels *k);
 void embed__gemm_neon(embed__gemm_kernels *k);
 
 #endif

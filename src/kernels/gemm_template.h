@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The products of gemm.h in the words of a level's vector.h, included before with GEMM_ROWS: the rows of A in a tile. A tile is
- * GEMM_ROWS x 2 vectors of sums, which stay in registers for a chain; a strip's chain (32 KiB) stays in L1 and meets all rows. */
+ * GEMM_ROWS x 2 vectors of sums, which stay in registers for a chain; a strip's chain (32 KiB) stays in L1 and meets all rows.
+ * GEMM_PAIRS: elements are words of two bfloats, and the including file says how one is spread and multiplied. */
 #include "kernels/gemm.h"
+
+#ifdef GEMM_PAIRS
+enum { CHAIN = EMBED__PAIR_CHAIN };
+#else
+enum { CHAIN = EMBED__GEMM_CHAIN };
+INLINE floats spread_element(const float *at) { return spread(*at); }
+INLINE floats multiply_add(floats a, floats b, floats sum) { return times_plus(a, b, sum); }
+#endif
 
 enum { TILE_COLUMNS = 2 * WIDTH, LINE = 64, STEPS = 4 };
 
@@ -34,8 +43,8 @@ INLINE void add_step(bool by_columns, int rows, int vectors, const float *a, int
   floats w[2];
   UNROLL for (int v = 0; v < vectors; ++v) w[v] = load(b + j * EMBED__STRIP + v * WIDTH);
   UNROLL for (int r = 0; r < rows; ++r) {
-    floats by = spread(by_columns ? a[j * lda + r] : a[r * lda + j]);
-    UNROLL for (int v = 0; v < vectors; ++v) sum[r][v] = times_plus(by, w[v], sum[r][v]);
+    floats by = spread_element(by_columns ? a + j * lda + r : a + r * lda + j);
+    UNROLL for (int v = 0; v < vectors; ++v) sum[r][v] = multiply_add(by, w[v], sum[r][v]);
   }
 }
 
@@ -83,17 +92,17 @@ INLINE void sum_rows(bool by_columns, int rows, const gemm_tile *t) {
 
 INLINE void gemm(bool by_columns, const embed__gemm *g) {
   const int64_t step = by_columns ? g->lda : 1, stride = by_columns ? 1 : g->lda;
-  const int64_t chains = (g->k + EMBED__GEMM_CHAIN - 1) / EMBED__GEMM_CHAIN, across = (g->n + TILE_COLUMNS - 1) / TILE_COLUMNS;
+  const int64_t chains = (g->k + CHAIN - 1) / CHAIN, across = (g->n + TILE_COLUMNS - 1) / TILE_COLUMNS;
   const int64_t tiles = chains * across * ((g->m + GEMM_ROWS - 1) / GEMM_ROWS);
   const int64_t part = tiles > 0 ? (g->soon_bytes / LINE + tiles - 1) / tiles * LINE : 0; /* of soon, a tile's */
   int64_t fetched = 0;
-  for (int64_t j = 0; j < g->k || j == 0; j += EMBED__GEMM_CHAIN) {
-    gemm_tile t = {.lda = g->lda, .k = g->k - j < EMBED__GEMM_CHAIN ? g->k - j : EMBED__GEMM_CHAIN, .ldc = g->ldc, .add = g->add || j > 0};
+  for (int64_t j = 0; j < g->k || j == 0; j += CHAIN) {
+    gemm_tile t = {.lda = g->lda, .k = g->k - j < CHAIN ? g->k - j : CHAIN, .ldc = g->ldc, .add = g->add || j > 0};
     for (int64_t column = 0; column < g->n; column += TILE_COLUMNS) {
       t.columns = g->n - column;
-      t.b = g->b + column / EMBED__STRIP * EMBED__STRIP * g->k + j * EMBED__STRIP + column % EMBED__STRIP;
+      t.b = (const float *)g->b + column / EMBED__STRIP * EMBED__STRIP * g->k + j * EMBED__STRIP + column % EMBED__STRIP;
       for (int64_t row = 0; row < g->m; row += GEMM_ROWS) {
-        t.a = g->a + row * stride + j * step;
+        t.a = (const float *)g->a + row * stride + j * step;
         t.c = g->c + row * g->ldc + column;
         t.soon = (uintptr_t)g->soon + (uintptr_t)fetched;
         fetched = g->soon_bytes - fetched < part ? g->soon_bytes : fetched + part;
@@ -107,8 +116,10 @@ INLINE void gemm(bool by_columns, const embed__gemm *g) {
 static void gemm_by_rows(const embed__gemm *g) { gemm(false, g); }
 static void gemm_by_columns(const embed__gemm *g) { gemm(true, g); }
 
+#ifndef GEMM_PAIRS
 static void use_gemm(embed__gemm_kernels *k) {
   k->by_rows = gemm_by_rows;
   k->by_columns = gemm_by_columns;
   k->rows = GEMM_ROWS;
 }
+#endif

@@ -2,6 +2,7 @@
 #ifndef EMBED__KERNELS_H
 #define EMBED__KERNELS_H
 
+#include "kernels/bfloats.h"
 #include "kernels/dot.h"
 #include "kernels/gather.h"
 #include "kernels/gumbel.h"
@@ -25,6 +26,7 @@ typedef struct embed__kernels {
   embed__dot_block_kernels dot_blocks;
   embed__sketch_kernels sketch;
   embed__gemm_kernels gemm;
+  embed__bfloat_kernels bfloats;
   embed__softmax_kernels softmax;
 } embed__kernels;
 

@@ -17,6 +17,7 @@
 #define QUANTISED(level)  embed__quantised_##level(&k->panel);
 #define SKETCH(level)     embed__sketch_##level(&k->sketch);
 #define GEMM(level)       embed__gemm_##level(&k->gemm);
+#define BFLOATS(level)    embed__bfloats_##level(&k->bfloats);
 #define SOFTMAX(level)    embed__softmax_##level(&k->softmax);
 #define LEVEL(name, needs, families)               \
   static void override_##name(embed__kernels *k) { \

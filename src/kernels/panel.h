@@ -11,7 +11,7 @@
  * Any count, n >= 0, dim >= 1; nothing is written but these z, nothing read but the rows (whole panels) and x. No
  * allocation, no state, MXCSR's control bits untouched. The order of one sum depends on dim, form, activation and level
  * alone: never on count, n, or where in the call the row stands. A hidden row with a NaN gives NaN in all of its
- * products, one with an infinity NaN or infinities; neither touches the products of other hidden rows.
+ * products, one with an infinity NaN or infinities (digits: NaN); neither touches the products of other hidden rows.
  *
  * Exact: error <= 2e-6 of sum |w||x|. Rounded: the same, against x rounded to that dtype first.
  *

@@ -21,6 +21,7 @@ struct embed_candidates {
   embed_candidates_kind kind;
   bool repeats;
   uint64_t seed;
+  double wide;        /* log(vocab + 1) */
   double *cumulative; /* COUNTS: [vocab + 1], the weights of the classes before each; else NULL */
   int32_t *guide;     /* COUNTS: [vocab], the class in which the share i / vocab of all weights falls */
 };
@@ -86,6 +87,7 @@ static embed_status create(embed_context *ctx, int64_t vocab, const int64_t *cou
   if (!c) return embed__out_of_memory(ctx, (int64_t)sizeof *c);
   c->memory = ctx->memory;
   c->vocab = c->possible = vocab;
+  c->wide = log1p((double)vocab);
   c->kind = o->kind;
   c->repeats = (o->flags & EMBED_CANDIDATES_REPEATS) != 0;
   c->seed = o->seed;
@@ -117,23 +119,33 @@ embed_status embed_candidates_create(embed_context *ctx, int64_t vocab, const in
 
 /* --- Drawing */
 
-/* In [0, 1), of 53 bits: the i-th of the list. */
-static double uniform(const embed_candidates *c, int64_t position, int64_t i) {
-  const uint64_t pair = (uint64_t)i >> 1;
-  const uint32_t key[2] = {(uint32_t)c->seed, (uint32_t)(c->seed >> 32)};
-  const uint32_t counter[4] = {(uint32_t)pair, (uint32_t)position, (uint32_t)((uint64_t)position >> 32),
-                               EMBED__STREAM_CANDIDATES | (uint32_t)(pair >> 32) << 8};
+/* Of one list, in order: a Philox counter gives two. */
+typedef struct draws {
+  const embed_candidates *c;
+  int64_t position, done;
   uint32_t words[4];
-  embed__philox(counter, key, words);
-  const uint32_t *two = words + 2 * (i & 1);
+} draws;
+
+/* In [0, 1), of 53 bits. */
+static double next_uniform(draws *d) {
+  const uint32_t *two = d->words + 2 * (d->done & 1);
+  if (two == d->words) {
+    const uint64_t pair = (uint64_t)d->done >> 1, seed = d->c->seed;
+    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+    const uint32_t counter[4] = {(uint32_t)pair, (uint32_t)d->position, (uint32_t)((uint64_t)d->position >> 32),
+                                 EMBED__STREAM_CANDIDATES | (uint32_t)(pair >> 32) << 8};
+    embed__philox(counter, key, d->words);
+  }
+  ++d->done;
   return (double)(((uint64_t)two[0] << 32 | two[1]) >> 11) * 0x1p-53;
 }
 
-static int32_t draw_one(const embed_candidates *c, int64_t position, int64_t i) {
-  const double u = uniform(c, position, i);
+static int32_t next_class(draws *d) {
+  const embed_candidates *c = d->c;
+  const double u = next_uniform(d);
   double v = u * (double)c->vocab;
   if (c->kind == EMBED_CANDIDATES_COUNTS) return (int32_t)class_of(c, c->guide[(int64_t)v], u * c->cumulative[c->vocab]);
-  if (c->kind == EMBED_CANDIDATES_LOG_UNIFORM) v = expm1(u * log1p((double)c->vocab));
+  if (c->kind == EMBED_CANDIDATES_LOG_UNIFORM) v = exp(u * c->wide) - 1;
   return (int32_t)embed__min((int64_t)v, c->vocab - 1);
 }
 
@@ -145,29 +157,30 @@ static embed_status draw_unique(embed_context *ctx, const embed_candidates *c, i
   EMBED__TRY(embed__scratch_get(ctx, embed__ceil_div(c->vocab, 32), sizeof *seen, &seen));
   EMBED__TRY(embed__scratch_get(ctx, n, sizeof *found, &found));
   memset(seen, 0, (size_t)embed__ceil_div(c->vocab, 32) * sizeof *seen);
-  int64_t drawn = 0;
-  for (int64_t have = 0; have < n; ++drawn) {
-    if (drawn == most)
+  draws d = {.c = c, .position = position};
+  for (int64_t have = 0; have < n;) {
+    if (d.done == most)
       return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "%" PRId64 " draws gave %" PRId64 " different candidates, not %" PRId64 ": the others are too rare",
-                         drawn, have, n);
-    if (drawn % PAUSE == PAUSE - 1) EMBED__TRY(embed__pause(ctx, have, n));
-    const int32_t v = draw_one(c, position, drawn);
+                         d.done, have, n);
+    if (d.done % PAUSE == PAUSE - 1) EMBED__TRY(embed__pause(ctx, have, n));
+    const int32_t v = next_class(&d);
     const uint32_t bit = (uint32_t)1 << (v & 31);
     if (seen[v >> 5] & bit) continue;
     seen[v >> 5] |= bit;
     found[have++] = v;
   }
   if (n > 0) memcpy(ids, found, (size_t)n * sizeof *ids);
-  *tries = drawn;
+  *tries = d.done;
   return EMBED_OK;
 }
 
 static embed_status draw(embed_context *ctx, const embed_candidates *c, int64_t position, int64_t n, int32_t *ids, int64_t *tries) {
+  draws d = {.c = c, .position = position};
   int64_t drawn = n;
   if (!c->repeats)
     EMBED__TRY(draw_unique(ctx, c, position, n, ids, &drawn));
   else
-    for (int64_t i = 0; i < n; ++i) ids[i] = draw_one(c, position, i);
+    for (int64_t i = 0; i < n; ++i) ids[i] = next_class(&d);
   if (tries) *tries = drawn;
   return EMBED_OK;
 }
@@ -185,7 +198,7 @@ embed_status embed_candidates_draw(embed_context *ctx, const embed_candidates *c
 
 static double share_of(const embed_candidates *c, int32_t v) {
   if (c->kind == EMBED_CANDIDATES_UNIFORM) return 1 / (double)c->vocab;
-  if (c->kind == EMBED_CANDIDATES_LOG_UNIFORM) return log1p(1 / ((double)v + 1)) / log1p((double)c->vocab);
+  if (c->kind == EMBED_CANDIDATES_LOG_UNIFORM) return log1p(1 / ((double)v + 1)) / c->wide;
   return (c->cumulative[v + 1] - c->cumulative[v]) / c->cumulative[c->vocab];
 }
 

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/pages.h"
 #include "loss/pass.h"
+#include "sweep/sweep.h"
 #include "thread/run.h"
 
 enum {
@@ -33,6 +34,11 @@ int64_t embed__pass_lane_bytes(const embed__pass *p) {
   return numbers * (int64_t)sizeof(float) + p->blocks * (int64_t)(sizeof(float) + 2 * sizeof(double)) + (int64_t)sizeof(embed__lane);
 }
 
+static embed__operands operands_of(const embed_context *ctx, const embed__loss *l) {
+  if (!l->bf16) return EMBED__BY_FLOATS;
+  return ctx->kernels->gemm.has_pairs && embed__pair_products_pay(ctx) ? EMBED__BY_WORDS : EMBED__BY_ROUNDED;
+}
+
 embed__pass embed__pass_of(const embed_context *ctx, const embed__loss_job *b) {
   const embed_table *t = b->head->table;
   const int64_t floats_together = TOGETHER_BYTES / (int64_t)sizeof(float), segments = t->vocab / (SEGMENT_SHARE * t->dim);
@@ -46,6 +52,7 @@ embed__pass embed__pass_of(const embed_context *ctx, const embed__loss_job *b) {
                        .back = b->dx || b->dw || b->grad || b->db,
                        .together = embed__max(FEW_TOGETHER, embed__min(TOGETHER, floats_together / t->dim / FEW_TOGETHER * FEW_TOGETHER)),
                        .segments = embed__min(embed__max(FEW_SEGMENTS, embed__min(MOST_SEGMENTS, segments)), t->vocab),
+                       .operands = operands_of(ctx, b->loss),
                        .floats = embed__floats_in_place(t),
                        .decoded_ld = t->dim + VECTOR, /* rows of 4 KiB would share few sets of L1 */
                        .times = 1};
@@ -90,19 +97,25 @@ static embed_status take_carries(embed_context *ctx, embed__pass *p) {
   return EMBED_OK;
 }
 
-embed_status embed__pass_scratch(embed_context *ctx, embed__pass *p) {
-  const int64_t workers = embed__workers(ctx), strips = round_up(p->dim, EMBED__STRIP), states = p->blocks * p->lanes;
-  EMBED__TRY(embed__scratch_get(ctx, p->chunk, sizeof *p->lane, &p->lane));
+/* What the products read, as floats. */
+static embed_status take_operands(embed_context *ctx, embed__pass *p) {
+  const int64_t workers = embed__workers(ctx), strips = round_up(p->dim, EMBED__STRIP);
   EMBED__TRY(embed__scratch_matrix(ctx, round_up(p->lanes, EMBED__STRIP), p->dim, sizeof(float), &p->by_row));
   if (p->back) EMBED__TRY(embed__scratch_matrix(ctx, p->chunk, strips, sizeof(float), &p->by_column));
+  EMBED__TRY(embed__scratch_matrix(ctx, workers, p->strip_floats, sizeof(float), &p->strips));
+  return embed__scratch_matrix(ctx, workers * p->together, p->decoded_ld, sizeof(float), &p->decoded);
+}
+
+embed_status embed__pass_scratch(embed_context *ctx, embed__pass *p) {
+  const int64_t workers = embed__workers(ctx), states = p->blocks * p->lanes;
+  EMBED__TRY(embed__scratch_get(ctx, p->chunk, sizeof *p->lane, &p->lane));
+  EMBED__TRY(p->operands == EMBED__BY_WORDS ? embed__words_scratch(ctx, p) : take_operands(ctx, p));
   EMBED__TRY(embed__scratch_get(ctx, p->lanes, sizeof(float), &p->shift));
   EMBED__TRY(embed__scratch_get(ctx, p->lanes, sizeof(float), &p->factor));
   EMBED__TRY(embed__scratch_get(ctx, p->lanes, sizeof(float), &p->minus));
-  EMBED__TRY(embed__scratch_matrix(ctx, workers, p->strip_floats, sizeof(float), &p->strips));
   if (p->stored) EMBED__TRY(embed__scratch_matrix(ctx, p->stored, p->lanes, sizeof(float), &p->z));
   if (p->stored) want_huge_pages(p->z, (size_t)(p->stored * p->lanes) * sizeof(float));
   if (p->stored < p->vocab) EMBED__TRY(embed__scratch_matrix(ctx, workers * EMBED__BLOCK, p->lanes, sizeof(float), &p->made));
-  EMBED__TRY(embed__scratch_matrix(ctx, workers * p->together, p->decoded_ld, sizeof(float), &p->decoded));
   if (p->b->loss->filter > 0) EMBED__TRY(embed__scratch_get(ctx, p->lanes, sizeof(float), &p->limit));
   if (p->b->loss->kahan) EMBED__TRY(take_carries(ctx, p));
   if ((p->b->grad && embed__head_map(p->b->head)) || p->carry) EMBED__TRY(embed__scratch_matrix(ctx, workers * p->together, p->dim, sizeof(float), &p->apart));

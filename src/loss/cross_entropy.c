@@ -12,7 +12,8 @@ static embed_status begin_job(embed_context *ctx, const embed_head *h, embed_dty
 }
 
 embed_status embed__loss_values(embed_context *ctx, embed__loss_job *b, embed__sweep *s, float *loss, float *logsumexp) {
-  if (s->force_blas || !embed__is_float(b->head->table->dtype)) return embed__loss_forward(ctx, b->head, b->loss, s, b->targets, loss, logsumexp);
+  if (!b->loss->bf16 && (s->force_blas || !embed__is_float(b->head->table->dtype)))
+    return embed__loss_forward(ctx, b->head, b->loss, s, b->targets, loss, logsumexp);
   b->losses = loss;
   b->found = logsumexp;
   return embed__loss_run(ctx, b);

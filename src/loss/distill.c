@@ -179,7 +179,7 @@ static embed_status run(embed_context *ctx, const embed__distill *o, const embed
 static embed_status read_options(embed_context *ctx, const embed_distill_options *opts, embed__distill *out, embed__loss *l) {
   enum { USUAL_IGNORE = -100 };
   embed_distill_options o;
-  EMBED__TRY(embed__options(ctx, "embed_distill_options", opts, EMBED_DISTILL_IGNORE_INDEX | EMBED_DISTILL_SQUARED, &o, sizeof o));
+  EMBED__TRY(embed__options(ctx, "embed_distill_options", opts, EMBED_DISTILL_IGNORE_INDEX | EMBED_DISTILL_SQUARED | EMBED_DISTILL_BF16, &o, sizeof o));
   const double t = o.temperature != 0 ? o.temperature : 1;
   if (!(t >= 1e-6 && t <= 1e6)) return embed__fail(ctx, EMBED_E_OPTION, -1, "temperature must be between 1e-6 and 1e6, or 0 for 1");
   if (!(o.mix >= 0 && o.mix < 1)) return embed__fail(ctx, EMBED_E_OPTION, -1, "mix must be above 0 and below 1, or 0 for a half");
@@ -192,6 +192,7 @@ static embed_status read_options(embed_context *ctx, const embed_distill_options
                           .times = (float)(1 / t),
                           .weight = o.flags & EMBED_DISTILL_SQUARED ? t * t : 1,
                           .reduction = o.reduction};
+  l->bf16 = (o.flags & EMBED_DISTILL_BF16) != 0;
   l->ignore = o.flags & EMBED_DISTILL_IGNORE_INDEX ? o.ignore_index : USUAL_IGNORE;
   return EMBED_OK;
 }

@@ -18,7 +18,7 @@ static bool counts(const embed__pass *p, const float *z, int64_t count) {
   return false;
 }
 
-bool embed__pass_add_filtered(const embed__pass *p, const float *z, int64_t first, int64_t count, float *partial, bool add, int32_t worker) {
+bool embed__pass_add_filtered(const embed__pass *p, float *z, int64_t first, int64_t count, float *partial, bool add, int32_t worker) {
   int64_t done = 0;
   while (done < count) {
     int64_t end = done;

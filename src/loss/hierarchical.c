@@ -71,6 +71,7 @@ embed_status embed_huffman_loss(embed_context *ctx, const embed_head *h, const e
   EMBED__NOT_NULL(ctx, h);
   EMBED__NOT_NULL(ctx, t);
   EMBED__TRY(embed__options(ctx, "embed_huffman_options", opts, EMBED_HUFFMAN_IGNORE_INDEX, &o, sizeof o));
+  EMBED__TRY(embed__few_whole(ctx, h));
   EMBED__TRY(embed__huffman_fits(ctx, h, t));
   embed__few few = {.classes = t->leaves, .ignore = o.flags & EMBED_HUFFMAN_IGNORE_INDEX ? o.ignore_index : -100, .reduction = o.reduction};
   EMBED__TRY(embed__few_begin(ctx, h, hidden, hidden_dtype, n, ld_hidden, targets, d_loss, loss, d_hidden, d_hidden_dtype, ld_d_hidden, g, &few, &p));

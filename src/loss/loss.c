@@ -33,8 +33,9 @@ static embed_status check_weights(embed_context *ctx, embed__loss *l) {
 
 static embed_status read_options(embed_context *ctx, const embed_loss_options *opts, embed__loss *l) {
   enum { USUAL_IGNORE = -100 };
+  const uint32_t known = EMBED_LOSS_IGNORE_INDEX | EMBED_LOSS_SMOOTH_OTHERS | EMBED_LOSS_KAHAN | EMBED_LOSS_BF16;
   embed_loss_options o;
-  EMBED__TRY(embed__options(ctx, "embed_loss_options", opts, EMBED_LOSS_IGNORE_INDEX | EMBED_LOSS_SMOOTH_OTHERS | EMBED_LOSS_KAHAN, &o, sizeof o));
+  EMBED__TRY(embed__options(ctx, "embed_loss_options", opts, known, &o, sizeof o));
   if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1)) return embed__fail(ctx, EMBED_E_OPTION, -1, "label_smoothing must be between 0 and 1");
   if (!(isfinite(o.z_loss) && o.z_loss >= 0)) return embed__fail(ctx, EMBED_E_OPTION, -1, "z_loss must be 0 or a positive number");
   if (o.reduction < EMBED_REDUCE_MEAN || o.reduction > EMBED_REDUCE_ROWS) return embed__fail(ctx, EMBED_E_OPTION, -1, "%d is no embed_reduction", o.reduction);
@@ -48,6 +49,7 @@ static embed_status read_options(embed_context *ctx, const embed_loss_options *o
   l->reduction = o.reduction;
   l->filter = o.gradient_filter;
   l->kahan = (o.flags & EMBED_LOSS_KAHAN) != 0;
+  l->bf16 = (o.flags & EMBED_LOSS_BF16) != 0;
   l->ignore = o.flags & EMBED_LOSS_IGNORE_INDEX ? o.ignore_index : USUAL_IGNORE;
   return check_weights(ctx, l);
 }

@@ -19,6 +19,7 @@ typedef struct embed__loss {
   int32_t ignore;
   double filter; /* slopes up to this times upstream may be left out; 0 = none */
   bool kahan;
+  bool bf16; /* products are of bfloats */
 } embed__loss;
 
 static inline double embed__class_weight(const embed__loss *l, int32_t target) { return l->weight ? (double)l->weight[target] : 1; }

@@ -24,7 +24,23 @@ double embed__sigmoid(double z) {
 }
 
 embed_status embed__few_whole(embed_context *ctx, const embed_head *h) {
-  return h->base ? embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "losses over a few classes take whole heads, not a subset") : EMBED_OK;
+  return h->base ? embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "the rows of this head are a subset's, not the nodes of a tree: it must be a whole head")
+                 : EMBED_OK;
+}
+
+float embed__few_logit(const embed__kernels *k, const embed_head *h, int32_t id, const float *x, float *decoded) {
+  const embed_table *t = embed__few_table(h);
+  float z;
+  embed__product(k, t, id, 1, x, t->dim, 1, decoded, &z, 1);
+  embed__finish_logits(h, &z, 1, 1, embed__few_column(h, id), 1);
+  return z;
+}
+
+static embed_status check_in_subset(embed_context *ctx, const embed_head *h, const int32_t *targets, int64_t n, int32_t ignore) {
+  for (int64_t i = 0; h->base && targets && i < n; ++i)
+    if (targets[i] != ignore && embed__column_of(&h->map, targets[i]) < 0)
+      return embed__fail(ctx, EMBED_E_ID, i, "target %d at position %" PRId64 " is not among the %" PRId64 " ids of this subset", targets[i], i, h->map.count);
+  return EMBED_OK;
 }
 
 embed_status embed__few_begin(embed_context *ctx, const embed_head *h, const void *hidden, embed_dtype hidden_dtype, int64_t n, int64_t ld_hidden,
@@ -34,7 +50,6 @@ embed_status embed__few_begin(embed_context *ctx, const embed_head *h, const voi
   embed__sweep s;
   double weights;
   EMBED__TRY(embed__head_sweep(ctx, h, hidden, hidden_dtype, n, ld_hidden, NULL, &none, &s));
-  EMBED__TRY(embed__few_whole(ctx, h));
   if (few->reduction < EMBED_REDUCE_MEAN || few->reduction > EMBED_REDUCE_ROWS)
     return embed__fail(ctx, EMBED_E_OPTION, -1, "%d is no embed_reduction", few->reduction);
   *p = (embed__pairs){.head = h, .x = s.x, .x_dtype = hidden_dtype, .n = n, .ldx = s.ldx, .upstream = d_loss, .losses = loss, .grad = g};
@@ -42,8 +57,9 @@ embed_status embed__few_begin(embed_context *ctx, const embed_head *h, const voi
   p->dx = d_hidden;
   p->dx_dtype = d_hidden_dtype;
   const embed__loss l = {.vocab = few->classes, .ignore = few->ignore};
+  EMBED__TRY(check_in_subset(ctx, h, targets, n, few->ignore));
   EMBED__TRY(embed__loss_targets(ctx, &l, targets, n, &few->counted, &weights));
-  if (g) EMBED__TRY(embed__grad_check(ctx, g, h->table->vocab, h->table->dim));
+  if (g) EMBED__TRY(embed__grad_check(ctx, g, embed__head_ids(h), h->table->dim));
   p->each = few->reduction != EMBED_REDUCE_MEAN ? 1 : few->counted > 0 ? 1 / (double)few->counted : 0;
   return EMBED_OK;
 }
@@ -81,10 +97,7 @@ static void take_row(const pairs_job *job, int64_t row, int32_t worker) {
   job->losses[row] = 0;
   if (count == 0) return;
   embed__load_row(job->kernels, p->x + row * p->ldx * embed__float_bytes(p->x_dtype), p->x_dtype, x, job->dim);
-  for (int64_t j = 0; j < count; ++j) {
-    embed__product(job->kernels, job->table, p->ids[first + j], 1, x, job->dim, 1, decoded, z + j, 1);
-    embed__finish_logits(p->head, z + j, 1, 1, p->ids[first + j], 1);
-  }
+  for (int64_t j = 0; j < count; ++j) z[j] = embed__few_logit(job->kernels, p->head, p->ids[first + j], x, decoded);
   job->losses[row] = (float)p->loss(p->what, row, first, z, count, slope);
   keep_slopes(job, row, z, count, slope);
 }
@@ -133,7 +146,7 @@ static embed_status add_gradient(embed_context *ctx, const pairs_job *job) {
 }
 
 embed_status embed__pairs_run(embed_context *ctx, const embed__pairs *p) {
-  const embed_table *t = p->head->table;
+  const embed_table *t = embed__few_table(p->head);
   const int64_t workers = embed__workers(ctx), pairs = p->begin[p->n];
   pairs_job job = {.p = p, .kernels = ctx->kernels, .table = t, .dim = t->dim, .decoded_floats = embed__decoded_floats(t), .longest = 1};
   for (int64_t i = 0; i < p->n; ++i) job.longest = embed__max(job.longest, p->begin[i + 1] - p->begin[i]);

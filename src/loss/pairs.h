@@ -15,7 +15,7 @@ typedef struct embed__pairs {
   embed_dtype x_dtype;
   int64_t n, ldx;
   const int64_t *begin; /* [n + 1]: row i has pairs begin[i] .. begin[i + 1] - 1; a row without any has loss 0 */
-  const int32_t *ids;   /* of table rows, proved */
+  const int32_t *ids;   /* of rows of embed__few_table, proved */
   embed__pairs_loss *loss;
   const void *what;      /* for it */
   const float *upstream; /* [n]; NULL: `each` for all */
@@ -31,7 +31,14 @@ embed_status embed__pairs_run(embed_context *ctx, const embed__pairs *p);
 
 /* What the public calls of such losses have in common: a head that is fresh, hidden rows, targets below `classes`, d_hidden, a gradient that
  * fits. Fills all of p but begin, ids and the loss. */
-embed_status embed__few_whole(embed_context *ctx, const embed_head *h); /* E_UNSUPPORTED: a subset's head */
+/* E_UNSUPPORTED: a subset's head, whose rows are classes and not the inner nodes of a tree. */
+embed_status embed__few_whole(embed_context *ctx, const embed_head *h);
+/* A subset's rows are read where they were copied from: so all ids are the first head's, those of gradients too, and its bias alone goes
+ * by column. */
+static inline const embed_table *embed__few_table(const embed_head *h) { return h->base ? h->base : h->table; }
+static inline int64_t embed__few_column(const embed_head *h, int32_t id) { return h->base ? embed__column_of(&h->map, id) : id; }
+/* The head's logit of a row and a hidden row in floats; decoded as embed__product has it. */
+float embed__few_logit(const embed__kernels *k, const embed_head *h, int32_t id, const float *x, float *decoded);
 typedef struct embed__few {
   int64_t classes;
   int32_t ignore;

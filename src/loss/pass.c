@@ -12,6 +12,10 @@
 void embed__pass_pack(void *pass, int64_t strip, int32_t worker) {
   const embed__pass *p = pass;
   const embed__loss_job *b = p->b;
+  if (p->operands == EMBED__BY_WORDS) {
+    embed__words_pack(p, strip, worker);
+    return;
+  }
   const int64_t dim = p->dim, row_bytes = b->ldx * embed__float_bytes(b->x_dtype);
   float *by_row = p->by_row + strip * EMBED__STRIP * dim, *x = p->strips + worker * p->strip_floats;
   for (int64_t l = 0; l < EMBED__STRIP; ++l) {
@@ -21,6 +25,7 @@ void embed__pass_pack(void *pass, int64_t strip, int32_t worker) {
       continue;
     }
     embed__load_row(p->kernels, b->x + p->lane[row].at * row_bytes, b->x_dtype, x, dim);
+    if (p->operands == EMBED__BY_ROUNDED) p->kernels->bfloats.round(x, dim);
     for (int64_t j = 0; j < dim; ++j) by_row[j * EMBED__STRIP + l] = x[j];
     for (int64_t j = 0; p->by_column && j < dim; j += EMBED__STRIP) {
       float *to = p->by_column + j * p->rows + row * EMBED__STRIP;
@@ -35,12 +40,20 @@ void embed__pass_pack(void *pass, int64_t strip, int32_t worker) {
 static const float *table_rows(const embed__pass *p, int64_t first, int64_t count, int32_t worker) {
   const embed_table *t = p->table;
   float *decoded = p->decoded + worker * p->together * p->decoded_ld;
-  for (int64_t r = 0; r < count; ++r) t->codec->decode(p->kernels, embed__row(t, first + r), decoded + r * p->decoded_ld, p->dim, t->group, 1.0f);
+  const bool rounded = p->operands == EMBED__BY_ROUNDED;
+  for (int64_t r = 0; r < count; ++r) {
+    float *row = decoded + r * p->decoded_ld;
+    if (rounded && p->floats) {
+      p->kernels->bfloats.round_to((const float *)(const void *)embed__row(t, first + r), row, p->dim);
+      continue;
+    }
+    t->codec->decode(p->kernels, embed__row(t, first + r), row, p->dim, t->group, 1.0f);
+    if (rounded) p->kernels->bfloats.round(row, p->dim);
+  }
   return decoded;
 }
 
-/* Table rows that are wanted next, where they lie together. */
-static const void *rows_soon(const embed__pass *p, int64_t first, int64_t count, int64_t *bytes) {
+const void *embed__pass_soon(const embed__pass *p, int64_t first, int64_t count, int64_t *bytes) {
   *bytes = 0;
   if (p->table->overlay || first >= p->vocab) return NULL;
   *bytes = embed__min(count, p->vocab - first) * p->table->row_bytes;
@@ -60,12 +73,15 @@ static void finish(const embed__pass *p, float *z, int64_t first, int64_t count)
   for (int64_t i = 0; p->times != 1.0f && i < count * p->lanes; ++i) z[i] *= p->times;
 }
 
-/* Logits of some table rows, which are there as floats. */
 void embed__pass_multiply(const embed__pass *p, int64_t first, int64_t count, float *z, int32_t worker) {
-  embed__gemm g = {.m = count, .n = p->lanes, .k = p->dim, .lda = p->decoded_ld, .b = p->by_row, .c = z, .ldc = p->lanes};
-  g.a = table_rows(p, first, count, worker);
-  g.soon = rows_soon(p, first + count, count, &g.soon_bytes);
-  p->kernels->gemm.by_rows(&g);
+  if (p->operands == EMBED__BY_WORDS) {
+    embed__words_multiply(p, first, count, z, worker);
+  } else {
+    embed__gemm g = {.m = count, .n = p->lanes, .k = p->dim, .lda = p->decoded_ld, .b = p->by_row, .c = z, .ldc = p->lanes};
+    g.a = table_rows(p, first, count, worker);
+    g.soon = embed__pass_soon(p, first + count, count, &g.soon_bytes);
+    p->kernels->gemm.by_rows(&g);
+  }
   finish(p, z, first, count);
   for (int64_t i = 0; i < p->rows; ++i) {
     const int64_t target = p->lane[i].target - first;
@@ -170,8 +186,9 @@ static void slope_of_logits(const embed__pass *p, float *z, int64_t first, int64
 /* Table rows as strips of 32 columns. */
 static void pack_table(const embed__pass *p, int64_t first, int64_t count, int32_t worker) {
   float *strips = p->strips + worker * p->strip_floats;
-  const int64_t ld = p->floats ? p->table->row_bytes / (int64_t)sizeof(float) : p->decoded_ld;
-  const float *w = p->floats ? (const float *)(const void *)embed__row(p->table, first) : table_rows(p, first, count, worker);
+  const bool in_place = p->floats && p->operands == EMBED__BY_FLOATS;
+  const int64_t ld = in_place ? p->table->row_bytes / (int64_t)sizeof(float) : p->decoded_ld;
+  const float *w = in_place ? (const float *)(const void *)embed__row(p->table, first) : table_rows(p, first, count, worker);
   for (int64_t r = 0; r < count; ++r) {
     for (int64_t j = 0; j < p->dim; j += EMBED__STRIP) {
       float *to = strips + j * count + r * EMBED__STRIP;
@@ -208,18 +225,21 @@ static void add_bias_gradient(const embed__pass *p, const float *g, int64_t firs
   }
 }
 
-static void add_weight_gradient(const embed__pass *p, const float *g, int64_t first, int64_t count, int32_t worker) {
+void embed__pass_add_weights(const embed__pass *p, embed__gemm product, void (*multiply)(const embed__gemm *g), int64_t first, int64_t count, int32_t worker) {
   const embed__loss_job *b = p->b;
-  embed__gemm product = {.m = count, .n = p->dim, .k = p->rows, .a = g, .lda = p->lanes, .b = p->by_column, .ldc = b->lddw, .add = true};
+  product.m = count;
+  product.n = p->dim;
   if (!p->apart) {
     product.c = b->dw + first * b->lddw;
-    p->kernels->gemm.by_rows(&product);
+    product.ldc = b->lddw;
+    product.add = true;
+    multiply(&product);
     return;
   }
   product.c = p->apart + worker * p->together * p->dim;
   product.ldc = p->dim;
   product.add = false;
-  p->kernels->gemm.by_rows(&product);
+  multiply(&product);
   for (int64_t r = 0; r < count; ++r) {
     float *to = b->dw + (b->rows ? b->rows[first + r] : first + r) * b->lddw;
     if (p->carry)
@@ -229,18 +249,28 @@ static void add_weight_gradient(const embed__pass *p, const float *g, int64_t fi
   }
 }
 
-/* From the slopes of some logits to the gradients that they have a part in. add: partial holds something. */
-void embed__pass_add(const embed__pass *p, const float *g, int64_t first, int64_t count, float *partial, bool add, int32_t worker) {
+static void add_products(const embed__pass *p, const float *g, int64_t first, int64_t count, float *partial, bool add, int32_t worker) {
   const embed__loss_job *b = p->b;
   if (b->dx) {
     embed__gemm product = {.m = p->rows, .n = p->dim, .k = count, .a = g, .lda = p->lanes, .c = partial, .ldc = p->dim, .add = add};
     pack_table(p, first, count, worker);
     product.b = p->strips + worker * p->strip_floats;
-    product.soon = rows_soon(p, first + count, count, &product.soon_bytes);
+    product.soon = embed__pass_soon(p, first + count, count, &product.soon_bytes);
     p->kernels->gemm.by_columns(&product);
   }
-  if (b->dw) add_weight_gradient(p, g, first, count, worker);
-  if (b->db) add_bias_gradient(p, g, first, count, b->db);
+  if (b->dw)
+    embed__pass_add_weights(p, (embed__gemm){.k = p->rows, .a = g, .lda = p->lanes, .b = p->by_column}, p->kernels->gemm.by_rows, first, count, worker);
+}
+
+/* From the slopes of some logits to the gradients that they have a part in; the bias' is no product. add: partial holds something. */
+void embed__pass_add(const embed__pass *p, float *g, int64_t first, int64_t count, float *partial, bool add, int32_t worker) {
+  if (p->b->db) add_bias_gradient(p, g, first, count, p->b->db);
+  if (p->operands == EMBED__BY_WORDS) {
+    embed__words_add(p, g, first, count, partial, add, worker);
+    return;
+  }
+  if (p->operands == EMBED__BY_ROUNDED) p->kernels->bfloats.round(g, count * p->lanes);
+  add_products(p, g, first, count, partial, add, worker);
 }
 
 void embed__pass_gradients(void *pass, int64_t segment, int32_t worker) {

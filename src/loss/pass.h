@@ -18,6 +18,13 @@ typedef struct embed__lane { /* of a hidden row */
   embed__slope slope;
 } embed__lane;
 
+/* What the three products are made of. */
+typedef enum embed__operands {
+  EMBED__BY_FLOATS,  /* the numbers themselves */
+  EMBED__BY_ROUNDED, /* rounded to bfloats that lie as floats, */
+  EMBED__BY_WORDS    /* or two in a word, where the CPU multiplies those: the same bits (kernels/gemm.h) */
+} embed__operands;
+
 typedef struct embed__pass {
   const embed__loss_job *b;
   const embed__kernels *kernels;
@@ -28,9 +35,10 @@ typedef struct embed__pass {
   int64_t together;     /* table rows multiplied at once */
   int64_t segments;     /* of the table: each has a sum of d_hidden of its own */
   int64_t stored;       /* logits of table rows [0, stored) are kept from the forward pass, the others made again */
-  bool floats;          /* the table's rows are floats in place */
-  bool forward, back;   /* log-sum-exp is found here; there are gradients */
-  float times;          /* logits are multiplied by it in the end: 1, or 1 / temperature */
+  embed__operands operands;
+  bool floats;        /* the table's rows are floats in place */
+  bool forward, back; /* log-sum-exp is found here; there are gradients */
+  float times;        /* logits are multiplied by it in the end: 1, or 1 / temperature */
   /* The chunk. */
   int64_t rows;
   embed__lane *lane;
@@ -47,7 +55,13 @@ typedef struct embed__pass {
   float *decoded;           /* [together, decoded_ld] */
   float *strips;            /* [together * dim in strips], of the table's rows */
   embed__logsumexp *states; /* [blocks] */
-  float *apart;             /* [together, dim] gradients that are not added by the product itself, NULL where all are */
+  /* EMBED__BY_WORDS: instead of by_row, by_column, decoded and strips, with a word for two numbers that are summed one after the other. */
+  uint32_t *row_words, *column_words; /* [lanes / 32][dim / 2][32] and [dim / 32][rows / 2][32] */
+  uint32_t *table_words;              /* per worker: [together, word_ld], or [dim / 32][together / 2][32] */
+  uint32_t *slope_words;              /* per worker: [together, lanes / 2], or [together / 2, lanes] */
+  float *pair;                        /* per worker: [2, dim], two rows */
+  int64_t word_ld, table_word_count;  /* the latter: of a worker's table_words */
+  float *apart;                       /* [together, dim] gradients that are not added by the product itself, NULL where all are */
   int64_t decoded_ld, strip_floats;
 } embed__pass;
 
@@ -61,12 +75,12 @@ int64_t embed__pass_choose(embed__pass *p, int64_t next);
 /* Loss and d_hidden of ignored rows. */
 void embed__pass_ignored(const embed__pass *p);
 
-/* Steps of its tasks. Logits of table rows [first, first + count), count <= together; what slopes g of them add to the gradients, where
- * `add`: partial holds something; the log-sum-exp of a row over all blocks, once its logits have passed. */
+/* Steps of its tasks. Logits of table rows [first, first + count), count <= together; what slopes g of them add to the gradients (g is
+ * spent: it may be rounded), where `add`: partial holds something; the log-sum-exp of a row over all blocks, once its logits have passed. */
 void embed__pass_multiply(const embed__pass *p, int64_t first, int64_t count, float *z, int32_t worker);
-void embed__pass_add(const embed__pass *p, const float *g, int64_t first, int64_t count, float *partial, bool add, int32_t worker);
+void embed__pass_add(const embed__pass *p, float *g, int64_t first, int64_t count, float *partial, bool add, int32_t worker);
 /* The same but for table rows that the filter leaves out; whether partial holds something now. */
-bool embed__pass_add_filtered(const embed__pass *p, const float *g, int64_t first, int64_t count, float *partial, bool add, int32_t worker);
+bool embed__pass_add_filtered(const embed__pass *p, float *g, int64_t first, int64_t count, float *partial, bool add, int32_t worker);
 embed__logsumexp embed__pass_all_blocks(const embed__pass *p, int64_t row, int32_t worker);
 /* Whether the logits of table rows [first, first + count) are kept; where they lie, or are made. Rows are cut where their number says,
  * never where memory ends: sums of d_hidden do not depend on the chunk. */
@@ -74,6 +88,15 @@ static inline bool embed__pass_keeps(const embed__pass *p, int64_t first, int64_
 static inline float *embed__pass_place(const embed__pass *p, int64_t first, int64_t count, int32_t worker) {
   return embed__pass_keeps(p, first, count) ? p->z + first * p->lanes : p->made + worker * EMBED__BLOCK * p->lanes;
 }
+
+/* Parts of these. Table rows that are wanted next, where they lie together; A times B to where the table's gradient is. */
+const void *embed__pass_soon(const embed__pass *p, int64_t first, int64_t count, int64_t *bytes);
+void embed__pass_add_weights(const embed__pass *p, embed__gemm product, void (*multiply)(const embed__gemm *g), int64_t first, int64_t count, int32_t worker);
+/* EMBED__BY_WORDS (words.c): scratch, a strip of hidden rows, products alone, gradients but the bias'. */
+embed_status embed__words_scratch(embed_context *ctx, embed__pass *p);
+void embed__words_pack(const embed__pass *p, int64_t strip, int32_t worker);
+void embed__words_multiply(const embed__pass *p, int64_t first, int64_t count, float *z, int32_t worker);
+void embed__words_add(const embed__pass *p, const float *g, int64_t first, int64_t count, float *partial, bool add, int32_t worker);
 
 /* Its tasks: lanes / 32 of pack, blocks of logits, rows of slopes, segments of gradients, rows of d_hidden. */
 void embed__pass_pack(void *pass, int64_t strip, int32_t worker);

@@ -88,11 +88,21 @@ static embed_status check_expected(embed_context *ctx, const char *name, const f
   return EMBED_OK;
 }
 
-static embed_status check_candidates(embed_context *ctx, const embed__sampled *s, int64_t count, int64_t vocab) {
-  if (count > 0 && !s->candidates) return embed__null(ctx, "candidates");
-  for (int64_t j = 0; j < count; ++j)
-    if (s->candidates[j] < 0 || s->candidates[j] >= vocab)
-      return embed__fail(ctx, EMBED_E_ID, j, "candidate %d at position %" PRId64 " is outside the vocabulary of %" PRId64 " rows", s->candidates[j], j, vocab);
+static embed_status check_ids(embed_context *ctx, const embed_head *h, const int32_t *candidates, int64_t count) {
+  const int64_t vocab = embed__head_ids(h);
+  if (count > 0 && !candidates) return embed__null(ctx, "candidates");
+  for (int64_t j = 0; j < count; ++j) {
+    if (candidates[j] < 0 || candidates[j] >= vocab)
+      return embed__fail(ctx, EMBED_E_ID, j, "candidate %d at position %" PRId64 " is outside the vocabulary of %" PRId64 " rows", candidates[j], j, vocab);
+    if (embed__few_column(h, candidates[j]) < 0)
+      return embed__fail(ctx, EMBED_E_ID, j, "candidate %d at position %" PRId64 " is not among the %" PRId64 " ids of this subset", candidates[j], j,
+                         h->map.count);
+  }
+  return EMBED_OK;
+}
+
+static embed_status check_candidates(embed_context *ctx, const embed__sampled *s, int64_t count) {
+  EMBED__TRY(check_ids(ctx, s->pairs.head, s->candidates, count));
   const bool targets = s->target_expected || s->pairs.n == 0, candidates = s->expected || count == 0;
   if (s->kind == EMBED_SAMPLED_NCE && !(targets && candidates))
     return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "EMBED_SAMPLED_NCE needs log_expected of targets and candidates");
@@ -121,14 +131,14 @@ embed_status embed_sampled_loss(embed_context *ctx, const embed_head *h, const v
   EMBED__BEGIN(ctx);
   EMBED__NOT_NULL(ctx, h);
   EMBED__TRY(read_options(ctx, opts, &o));
-  s.few = (embed__few){.classes = h->table->vocab, .ignore = o.flags & EMBED_SAMPLED_IGNORE_INDEX ? o.ignore_index : -100, .reduction = o.reduction};
+  s.few = (embed__few){.classes = embed__head_ids(h), .ignore = o.flags & EMBED_SAMPLED_IGNORE_INDEX ? o.ignore_index : -100, .reduction = o.reduction};
   EMBED__TRY(embed__few_begin(ctx, h, hidden, hidden_dtype, n, ld_hidden, targets, d_loss, loss, d_hidden, d_hidden_dtype, ld_d_hidden, g, &s.few, &s.pairs));
   s.kind = o.kind;
   s.keep_hits = (o.flags & EMBED_SAMPLED_KEEP_HITS) != 0;
   const bool per_row = (o.flags & EMBED_SAMPLED_PER_ROW) != 0;
   if (samples < 0 || samples == INT64_MAX) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "samples is %" PRId64, samples);
   if (per_row && !embed__mul(n, samples, &given)) return embed__fail(ctx, EMBED_E_OVERFLOW, -1, "%" PRId64 " rows of %" PRId64 " candidates", n, samples);
-  EMBED__TRY(check_candidates(ctx, &s, given, h->table->vocab));
+  EMBED__TRY(check_candidates(ctx, &s, given));
   EMBED__TRY(embed__end(ctx, per_row || samples == 0 || s.few.counted == 0 ? run_pairs(ctx, &s) : embed__sampled_shared(ctx, &s)));
   if (count) *count = s.few.counted;
   return EMBED_OK;

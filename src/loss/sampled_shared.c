@@ -35,12 +35,13 @@ typedef struct shared_job {
 
 static void gather(void *arg, int64_t task, int32_t worker) {
   const shared_job *job = arg;
-  const embed_table *t = job->s->pairs.head->table;
+  const embed_head *h = job->s->pairs.head;
+  const embed_table *t = embed__few_table(h);
   const int64_t end = embed__min(job->s->samples, (task + 1) * GATHERED);
   (void)worker;
   for (int64_t j = task * GATHERED; j < end; ++j) {
     t->codec->decode(job->kernels, embed__row(t, job->s->candidates[j]), job->rows + j * t->dim, t->dim, t->group, 1.0f);
-    if (job->bias) job->bias[j] = job->s->pairs.head->bias[job->s->candidates[j]];
+    if (job->bias) job->bias[j] = h->bias[embed__few_column(h, job->s->candidates[j])];
   }
 }
 
@@ -63,12 +64,10 @@ static void multiply(void *arg, int64_t task, int32_t worker) {
 /* The target's logit; its row stays in of_target. */
 static float target_logit(const shared_job *job, const embed__lane *lane, int32_t worker) {
   const embed__pairs *p = &job->s->pairs;
-  const embed_table *t = p->head->table;
-  float z, *x = job->of_target + worker * t->dim;
-  embed__load_row(job->kernels, p->x + lane->at * p->ldx * embed__float_bytes(p->x_dtype), p->x_dtype, x, t->dim);
-  embed__product(job->kernels, t, lane->target, 1, x, t->dim, 1, job->decoded ? job->decoded + worker * job->decoded_floats : NULL, &z, 1);
-  embed__finish_logits(p->head, &z, 1, 1, lane->target, 1);
-  return z;
+  const int64_t dim = job->pass.dim;
+  float *x = job->of_target + worker * dim;
+  embed__load_row(job->kernels, p->x + lane->at * p->ldx * embed__float_bytes(p->x_dtype), p->x_dtype, x, dim);
+  return embed__few_logit(job->kernels, p->head, lane->target, x, job->decoded ? job->decoded + worker * job->decoded_floats : NULL);
 }
 
 /* What a lane's slopes are multiplied by on their way to the product, but for the soft-cap. */
@@ -192,7 +191,7 @@ static void hidden_row(void *arg, int64_t row, int32_t worker) {
   const shared_job *job = arg;
   const embed__pass *p = &job->pass;
   const embed__pairs *of = &job->s->pairs;
-  const embed_table *t = of->head->table;
+  const embed_table *t = embed__few_table(of->head);
   float *sum = p->partial + row * p->dim, *w = job->of_target + worker * p->dim;
   for (int64_t s = 1; s < p->segments; ++s) job->kernels->row.add(sum, p->partial + (s * p->rows + row) * p->dim, p->dim);
   t->codec->decode(job->kernels, embed__row(t, p->lane[row].target), w, p->dim, t->group, 1.0f);
@@ -260,7 +259,7 @@ static embed_status insert_rows(embed_context *ctx, shared_job *job) {
     if (s->targets[i] != s->few.ignore) ids[next++] = s->targets[i];
   memcpy(ids + next, s->candidates, (size_t)s->samples * sizeof *ids);
   const embed__ids list = {.at = ids, .n = all};
-  const embed__id_policy policy = {.vocab = s->pairs.head->table->vocab, .oov = EMBED_OOV_ERROR};
+  const embed__id_policy policy = {.vocab = embed__head_ids(s->pairs.head), .oov = EMBED_OOV_ERROR};
   EMBED__TRY(embed__group(ctx, &list, &policy, &groups));
   EMBED__TRY(embed__scratch_get(ctx, groups.count, sizeof *place, &place));
   EMBED__TRY(embed__scratch_get(ctx, all, sizeof *job->place, &job->place));
@@ -275,7 +274,7 @@ static embed_status insert_rows(embed_context *ctx, shared_job *job) {
 
 static embed_status open_gradient(embed_context *ctx, shared_job *job) {
   embed_grad *g = job->s->pairs.grad;
-  const int64_t vocab = job->s->pairs.head->table->vocab;
+  const int64_t vocab = embed__head_ids(job->s->pairs.head);
   float *bias = g->bias;
   if (job->bias) EMBED__TRY(embed__grad_make_bias(ctx, g, vocab, &bias));
   const embed_status status = g->dense ? EMBED_OK : insert_rows(ctx, job);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which dtypes have panels, and what a hidden row becomes when it is rounded. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -22,6 +23,12 @@ int embed__form_of(const embed_table *t) {
     case EMBED_Q6_K: return EMBED__PANEL_Q6_K;
     default: return -1;
   }
+}
+
+bool embed__has_infinity(const float *x, int64_t dim) {
+  bool found = false;
+  for (int64_t j = 0; j < dim; ++j) found |= fabsf(x[j]) > FLT_MAX;
+  return found;
 }
 
 /* A block that Q8_0 cannot hold becomes NaN: nothing is hidden. */

@@ -63,10 +63,10 @@ static bool blas_pays(const embed_context *ctx, int64_t n) {
 
 /* Sapphire Rapids, 2 threads: FMA 330 GFLOP/s, vdpbf16ps 160; widening costs less than that. On Zen 4 and 5 it is twice
  * FMA. A reproducible context takes what its level has. */
-static bool pairs_pay(const embed_context *ctx) { return ctx->flags & EMBED_CONTEXT_REPRODUCIBLE || !(embed__cpu() & EMBED__CPU_SLOW_PAIRS); }
+bool embed__pair_products_pay(const embed_context *ctx) { return ctx->flags & EMBED_CONTEXT_REPRODUCIBLE || !(embed__cpu() & EMBED__CPU_SLOW_PAIRS); }
 
 static bool has_own(const embed_context *ctx, embed__activation activation, const embed__multiplier of_form[EMBED__ACTIVATIONS]) {
-  return of_form[activation].multiply && (activation != EMBED__ROUNDED_BF16 || pairs_pay(ctx));
+  return of_form[activation].multiply && (activation != EMBED__ROUNDED_BF16 || embed__pair_products_pay(ctx));
 }
 
 /* The multiplier of the sweep's activation, or the exact one on hidden rows that are rounded before. */

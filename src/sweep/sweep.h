@@ -58,17 +58,19 @@ typedef struct embed__sweep {
   int64_t panels;                      /* that meet all hidden rows of a task before the next ones */
   int form;                            /* embed__panel_form of panels */
   int32_t slots;
-  bool direct;            /* the table's own floats are what is multiplied: not a decoded copy */
-  float *hidden;          /* [chunk, dim], when x is not F32, or rounded */
-  unsigned char *packed;  /* hidden rows as the multiplier has them, part by part */
-  unsigned char *made;    /* panels, per worker */
-  bool streaming;         /* tiles go to out past the caches */
-  int64_t tile_rows;      /* of a tile in scratch; 0: products are written where the caller wants them */
-  float *tiles;           /* [tile_rows, TILE_LD] per worker; or those of one call of OpenBLAS, when out is NULL */
-  float *decoded;         /* rows made floats, per worker or for one call of OpenBLAS */
-  int64_t part_bytes;     /* of packed */
-  int64_t panel_bytes;    /* of a panel made or prepared */
-  int64_t decoded_floats; /* per worker */
+  bool direct;             /* the table's own floats are what is multiplied: not a decoded copy */
+  float *hidden;           /* [chunk, dim], when x is not F32, or rounded */
+  unsigned char *packed;   /* hidden rows as the multiplier has them, part by part */
+  unsigned char *infinite; /* [chunk] which of them have an infinity; NULL: the multiplier has no digits (embed__in_digits) */
+  float *one;              /* a row made floats for them, per worker, or NULL */
+  unsigned char *made;     /* panels, per worker */
+  bool streaming;          /* tiles go to out past the caches */
+  int64_t tile_rows;       /* of a tile in scratch; 0: products are written where the caller wants them */
+  float *tiles;            /* [tile_rows, TILE_LD] per worker; or those of one call of OpenBLAS, when out is NULL */
+  float *decoded;          /* rows made floats, per worker or for one call of OpenBLAS */
+  int64_t part_bytes;      /* of packed */
+  int64_t panel_bytes;     /* of a panel made or prepared */
+  int64_t decoded_floats;  /* per worker */
 } embed__sweep;
 
 /* Plans and takes scratch. E_UNSUPPORTED: force_blas without OpenBLAS or in a reproducible context. */
@@ -77,8 +79,14 @@ embed_status embed__sweep_begin(embed_context *ctx, embed__sweep *s);
  * when it returns, all its tiles have been taken. */
 embed_status embed__sweep_chunk(embed_context *ctx, embed__sweep *s, int64_t first);
 
+/* Whether vdpbf16ps is worth using, where the context's level has it. */
+bool embed__pair_products_pay(const embed_context *ctx);
 /* The form of panel that holds a table's rows, -1 = none: such rows are decoded. */
 int embed__form_of(const embed_table *t);
+/* Whether a multiplier of panels or rows of this form makes digits of hidden rows, which have no infinity: NaN comes out, where floats have
+ * infinities. Rows with one are multiplied as floats instead, by embed__product. Q8_0 itself cannot hold an infinity: NaN it is. */
+static inline bool embed__in_digits(int form, embed__activation activation) { return form > EMBED__PANEL_BF16 && activation != EMBED__ROUNDED_Q8_0; }
+bool embed__has_infinity(const float *x, int64_t dim);
 /* x[j] = x[j] rounded to the activation's dtype. */
 void embed__round_activation(const embed__kernels *k, embed__activation activation, float *x, int64_t dim);
 

@@ -14,9 +14,9 @@
 
 enum { TASK_BYTES = 256 << 10 }; /* of decoded rows per task: enough to be worth a thread's waking */
 
-static int64_t rows_per_task(int64_t dim) { return embed__max(1, TASK_BYTES / 4 / dim); }
+int64_t embed__rows_per_task(int64_t dim) { return embed__max(1, TASK_BYTES / 4 / dim); }
 
-static embed_status refuse_row(embed_context *ctx, const char *what, int64_t position, const embed_table *t) {
+embed_status embed__refuse_row(embed_context *ctx, const char *what, int64_t position, const embed_table *t) {
   return embed__fail(ctx, EMBED_E_NONFINITE, position, "%s %" PRId64 " cannot be stored as %s: a value is NaN, infinite or past the range of its scale", what,
                      position, embed__dtype_name(t->dtype));
 }
@@ -69,7 +69,7 @@ static embed_status convert(embed_context *ctx, const embed_table *t, embed_tabl
   EMBED__TRY(embed__scratch_matrix(ctx, embed__workers(ctx), t->dim, sizeof(float), &job.scratch));
   EMBED__TRY(embed__run_long(ctx, tasks, convert_rows, &job, 0, tasks));
   int64_t refused = atomic_load(&job.refused);
-  return refused == INT64_MAX ? EMBED_OK : refuse_row(ctx, "row", refused, *out);
+  return refused == INT64_MAX ? EMBED_OK : embed__refuse_row(ctx, "row", refused, *out);
 }
 
 embed_status embed_table_convert(embed_context *ctx, const embed_table *t, const embed_table_options *opts, embed_table **out) {
@@ -87,8 +87,8 @@ embed_status embed_table_convert(embed_context *ctx, const embed_table *t, const
   return embed__end(ctx, status);
 }
 
-/* get and set name stored rows, padding rows included. */
-static embed_status check_rows(embed_context *ctx, const embed_table *t, const int64_t *ids, int64_t n) {
+embed_status embed__check_stored_rows(embed_context *ctx, const embed_table *t, const int64_t *ids, int64_t n) {
+  if (n < 0) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "n is %" PRId64 " ids", n);
   if (n > 0 && !ids) return embed__null(ctx, "ids");
   for (int64_t i = 0; i < n; ++i)
     if (ids[i] < 0 || ids[i] >= t->rows)
@@ -130,10 +130,19 @@ static embed_status get(embed_context *ctx, get_job *job) {
 embed_status embed_table_get_rows(embed_context *ctx, const embed_table *t, const int64_t *ids, int64_t n, void *out, embed_dtype out_dtype, int64_t ld_out) {
   EMBED__BEGIN(ctx);
   EMBED__NOT_NULL(ctx, t);
-  get_job job = {.ctx = ctx, .t = t, .ids = ids, .out = out, .dtype = out_dtype, .n = n, .grain = rows_per_task(t->dim)};
+  get_job job = {.ctx = ctx, .t = t, .ids = ids, .out = out, .dtype = out_dtype, .n = n, .grain = embed__rows_per_task(t->dim)};
   EMBED__TRY(embed__check_buffer(ctx, "out", out, out_dtype, n, t->dim, ld_out, &job.ld));
-  EMBED__TRY(check_rows(ctx, t, ids, n));
+  EMBED__TRY(embed__check_stored_rows(ctx, t, ids, n));
   return embed__end(ctx, get(ctx, &job));
+}
+
+embed_status embed__rows_options(embed_context *ctx, const embed_table *t, const embed_rows_options *opts, embed_rows_options *o) {
+  EMBED__TRY(embed__options(ctx, "embed_rows_options", opts, EMBED_ROWS_STOCHASTIC, o, sizeof *o));
+  EMBED__TRY(embed__check_writable(ctx, t));
+  if ((o->flags & EMBED_ROWS_STOCHASTIC) && !t->codec->rounds_stochastically)
+    return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "EMBED_ROWS_STOCHASTIC: %s rounds as its format says, it has no stochastic rounding",
+                       embed__dtype_name(t->dtype));
+  return EMBED_OK;
 }
 
 /* Where the dtype can refuse a row, a first pass encodes every row into scratch: one that cannot be stored leaves the
@@ -156,7 +165,7 @@ static embed_status set(embed_context *ctx, embed_table *t, const int64_t *ids, 
       embed__noise noise = {.seed = o->seed, .row = (uint64_t)ids[i], .dim = t->dim};
       embed__load_row(ctx->kernels, from, dtype, row, t->dim);
       if (!t->codec->encode(ctx->kernels, row, pass == 0 ? packed : to, t->dim, t->group, o->flags & EMBED_ROWS_STOCHASTIC ? &noise : NULL))
-        return refuse_row(ctx, "src row", i, t);
+        return embed__refuse_row(ctx, "src row", i, t);
     }
   }
   return EMBED_OK;
@@ -168,13 +177,9 @@ embed_status embed_table_set_rows(embed_context *ctx, embed_table *t, const int6
   int64_t ld;
   EMBED__BEGIN(ctx);
   EMBED__NOT_NULL(ctx, t);
-  EMBED__TRY(embed__options(ctx, "embed_rows_options", opts, EMBED_ROWS_STOCHASTIC, &o, sizeof o));
-  EMBED__TRY(embed__check_writable(ctx, t));
-  if ((o.flags & EMBED_ROWS_STOCHASTIC) && !t->codec->rounds_stochastically)
-    return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "EMBED_ROWS_STOCHASTIC: %s rounds as its format says, it has no stochastic rounding",
-                       embed__dtype_name(t->dtype));
+  EMBED__TRY(embed__rows_options(ctx, t, opts, &o));
   EMBED__TRY(embed__check_buffer(ctx, "src", src, src_dtype, n, t->dim, ld_src, &ld));
-  EMBED__TRY(check_rows(ctx, t, ids, n));
+  EMBED__TRY(embed__check_stored_rows(ctx, t, ids, n));
   embed_status status = set(ctx, t, ids, n, src, src_dtype, ld, &o);
   if (status == EMBED_OK && n > 0) embed__table_changed(t);
   return embed__end(ctx, status);

@@ -83,6 +83,12 @@ embed_status embed__table_view(embed_context *ctx, const void *data, int64_t row
 embed_status embed__table_options(embed_context *ctx, const embed_table_options *given, embed_table_options *o);
 /* E_READ_ONLY unless t may be written. */
 embed_status embed__check_writable(embed_context *ctx, const embed_table *t);
+/* Lists of stored rows, padding rows included: E_ID names the first id outside. */
+embed_status embed__check_stored_rows(embed_context *ctx, const embed_table *t, const int64_t *ids, int64_t n);
+/* What writes rows as embed_table_set_rows does asks here: a writable table, and stochastic rounding only where it is. */
+embed_status embed__rows_options(embed_context *ctx, const embed_table *t, const embed_rows_options *opts, embed_rows_options *o);
+embed_status embed__refuse_row(embed_context *ctx, const char *what, int64_t position, const embed_table *t); /* E_NONFINITE: its dtype cannot hold it */
+int64_t embed__rows_per_task(int64_t dim); /* of decoded rows: enough to be worth a thread's waking */
 /* The dtype, row stride and extent of a caller's float buffer [n, dim]: n >= 0, a float dtype, ld 0 or >= dim, not NULL
  * unless empty, bytes that fit. *ld_out = the stride. name: of the buffer, for the message. */
 embed_status embed__check_buffer(embed_context *ctx, const char *name, const void *buffer, embed_dtype dtype, int64_t n, int64_t dim, int64_t ld,

@@ -40,6 +40,8 @@ static void rows_by_no_ids_read_no_pointer(void **state) {
     OK(embed_table_get_rows(ctx, w.table, p, 0, p, EMBED_F32, 0));
     OK(embed_table_create(ctx, WORLD_ROWS, WORLD_DIM, NULL, &floats));
     OK(embed_table_set_rows(ctx, floats, p, 0, p, EMBED_F32, 0, NULL));
+    OK(embed_table_add_rows(ctx, floats, p, 0, 1, p, EMBED_F32, 0, NULL));
+    OK(embed_table_renorm_rows(ctx, floats, p, 0, 1, 0, NULL));
     embed_table_release(floats);
   }
 }

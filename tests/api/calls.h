@@ -103,6 +103,20 @@ static inline embed_status use_table_set_rows(embed_context *ctx, const world *w
   embed_table_release(t);
   return status;
 }
+static inline embed_status use_table_add_rows(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  embed_table *t = NULL;
+  OK(embed_table_borrow(w->ctx, o->out, WORLD_ROWS, WORLD_DIM, NULL, NULL, NULL, &t));
+  embed_status status = embed_table_add_rows(ctx, t, w->ids64, WORLD_N, 0.5, w->vectors, EMBED_F32, 0, options);
+  embed_table_release(t);
+  return status;
+}
+static inline embed_status use_table_renorm_rows(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  embed_table *t = NULL;
+  OK(embed_table_borrow(w->ctx, o->out, WORLD_ROWS, WORLD_DIM, NULL, NULL, NULL, &t));
+  embed_status status = embed_table_renorm_rows(ctx, t, w->ids64, WORLD_N, 1e-20, 0, options);
+  embed_table_release(t);
+  return status;
+}
 static inline embed_status use_table_get_rows(embed_context *ctx, const world *w, const void *options, outcome *o) {
   (void)options;
   return embed_table_get_rows(ctx, w->table, w->ids64, WORLD_N, o->out, EMBED_BF16, 0);
@@ -582,6 +596,8 @@ static const call calls[] = {
     {"table_init", use_table_init, sizeof(embed_init_options), 0},
     {"table_moved", use_table_moved, sizeof(embed_init_options), 0},
     {"table_set_rows", use_table_set_rows, sizeof(embed_rows_options), 0},
+    {"table_add_rows", use_table_add_rows, sizeof(embed_rows_options), 0},
+    {"table_renorm_rows", use_table_renorm_rows, sizeof(embed_rows_options), 0},
     {"table_get_rows", use_table_get_rows, 0, 0},
     {"lookup", use_lookup, sizeof(embed_lookup_options), 0},
     {"lookup_i64", use_lookup_i64, sizeof(embed_lookup_options), 0},

@@ -418,7 +418,7 @@ static void wrong_arguments_write_nothing(void **state) {
   training t = {.loss = loss, .dx = dx, .count = count};
   for (int k = 0; k < COUNT(bad); ++k) bad[k] = (embed_distill_options){.size = sizeof bad[k]};
   bad[0].temperature = -1, bad[1].temperature = NAN, bad[2].temperature = INFINITY, bad[3].mix = 1, bad[4].mix = NAN, bad[5].divergence = 2;
-  bad[6].divergence = -1, bad[7].reduction = 3, bad[8].flags = 4, bad[9].reserved = 1;
+  bad[6].divergence = -1, bad[7].reduction = 3, bad[8].flags = 8, bad[9].reserved = 1;
   for (int k = 0; k < COUNT(bad); ++k) {
     p.o = bad[k];
     assert_int_equal(forward(ctx, &p, &h, loss), EMBED_E_OPTION);

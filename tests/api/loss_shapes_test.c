@@ -351,7 +351,7 @@ static void wrong_options_and_arguments_write_nothing(void **state) {
   (void)state;
   for (int k = 0; k < COUNT(bad); ++k) bad[k] = (embed_loss_options){.size = sizeof bad[k]};
   bad[0].label_smoothing = -0.1, bad[1].label_smoothing = 1.5, bad[2].label_smoothing = NAN, bad[3].z_loss = -1, bad[4].z_loss = NAN;
-  bad[5].reduction = 3, bad[6].reduction = -1, bad[7].class_weight = bad_weight, bad[8].flags = 8, bad[9].reserved = &p;
+  bad[5].reduction = 3, bad[6].reduction = -1, bad[7].class_weight = bad_weight, bad[8].flags = 16, bad[9].reserved = &p;
   memset(out, 0xA5, sizeof out);
   for (int k = 0; k < COUNT(bad); ++k) {
     assert_int_equal(embed_cross_entropy(ctx, h, p.x, EMBED_F32, 2, 0, p.targets, o[0], o[1], &bad[k]), EMBED_E_OPTION);

@@ -140,6 +140,8 @@ static void a_missing_handle_is_refused_and_named(void **state) {
   REFUSED(embed_table_moved(c, w.table, NULL, NULL, NULL));
   REFUSED(embed_table_get_rows(c, NULL, w.ids64, 1, out, EMBED_F32, 0));
   REFUSED(embed_table_set_rows(c, NULL, w.ids64, 1, out, EMBED_F32, 0, NULL));
+  REFUSED(embed_table_add_rows(c, NULL, w.ids64, 1, 1, out, EMBED_F32, 0, NULL));
+  REFUSED(embed_table_renorm_rows(c, NULL, w.ids64, 1, 1, 0, NULL));
   REFUSED(embed_lookup(c, NULL, w.ids, 1, out, EMBED_F32, 0, NULL));
   REFUSED(embed_lookup_i64(c, NULL, w.ids64, 1, out, EMBED_F32, 0, NULL));
   REFUSED(embed_bag(c, NULL, w.ids, 1, w.offsets, 1, NULL, out, EMBED_F32, 0, NULL));
@@ -197,6 +199,9 @@ static void a_missing_handle_is_refused_and_named(void **state) {
   REFUSED(embed_file_find(c, w.file, "x", NULL));
   REFUSED(embed_file_role(c, NULL, EMBED_ROLE_TOKEN, &n));
   REFUSED(embed_file_role(c, w.file, EMBED_ROLE_TOKEN, NULL));
+  REFUSED(embed_file_class_counts(c, NULL, EMBED_ROLE_TOKEN, &n, 1, &n));
+  REFUSED(embed_file_class_counts(c, w.file, EMBED_ROLE_TOKEN, NULL, 1, &n));
+  REFUSED(embed_file_class_counts(c, w.file, EMBED_ROLE_TOKEN, NULL, 0, NULL));
   REFUSED(embed_file_conventions(c, NULL, &conventions));
   REFUSED(embed_file_conventions(c, w.file, NULL));
   t = (embed_table *)(uintptr_t)8;

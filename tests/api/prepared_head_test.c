@@ -209,6 +209,92 @@ static void rounded_activations_are_products_with_rounded_hidden_rows(void **sta
   contexts_free(all, count);
 }
 
+/* ---- infinite hidden values ---- */
+enum { SPECIAL = 6 /* hidden rows: an infinity, one of the other sign, one of each, several, one and a NaN, none */ };
+
+static void make_infinite(fixture *f) {
+  const int64_t middle = f->dim / 2, last = f->dim - 1;
+  f->x[middle] = INFINITY;
+  f->x[f->dim + last] = -INFINITY;
+  f->x[2 * f->dim + middle] = INFINITY, f->x[2 * f->dim] = -INFINITY;
+  for (int64_t j = 0; j < f->dim; j += 5) f->x[3 * f->dim + j] = INFINITY;
+  f->x[4 * f->dim + middle] = INFINITY, f->x[4 * f->dim + last] = NAN;
+}
+
+/* What the columns that are no numbers give: an infinity, or NaN where two of them meet or a weight is 0. */
+static float infinite_part(const float *w, const float *x, int64_t dim) {
+  float sum = 0;
+  for (int64_t j = 0; j < dim; ++j)
+    if (!isfinite(x[j])) sum += w[j] * x[j];
+  return sum;
+}
+
+static void check_infinite(const fixture *f, embed_dtype activation, const float *z, int64_t n) {
+  const int64_t rows = n < SPECIAL - 1 ? n : SPECIAL - 1;
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t v = 0; v < VOCAB; ++v) {
+      const float want = activation == EMBED_Q8_0 ? NAN : infinite_part(f->table.decoded + v * f->dim, f->x + i * f->dim, f->dim), got = z[i * VOCAB + v];
+      if (isnan(want) ? !isnan(got) : got != want)
+        fail_msg("dtype %d, activation %d, n %lld: hidden row %lld and table row %lld have %g, not %g", embed_table_dtype(f->table.t), activation, (long long)n,
+                 (long long)i, (long long)v, (double)got, (double)want);
+    }
+  for (int64_t i = rows; i < n; ++i)
+    for (int64_t v = 0; v < VOCAB; ++v) assert_true(isfinite(z[i * VOCAB + v]));
+}
+
+/* The other calls have the same infinities. */
+static void check_others(embed_context *ctx, const embed_head *h, const float *x, const float *z, const embed_sweep_options *o) {
+  static const int32_t ids[] = {0, 5, VOCAB - 1}, targets[SPECIAL] = {5, 5, 0, 0, 1, 2};
+  float at[SPECIAL * 3], best[SPECIAL], loss[SPECIAL], trained[SPECIAL];
+  int32_t first[SPECIAL];
+  OK(embed_logits_at(ctx, h, x, EMBED_F32, SPECIAL, 0, ids, 3, at, 0, o));
+  for (int i = 0; i < SPECIAL - 1; ++i)
+    for (int j = 0; j < 3; ++j) {
+      const float want = z[i * VOCAB + ids[j]];
+      assert_true(isnan(want) ? isnan(at[3 * i + j]) : at[3 * i + j] == want);
+    }
+  OK(embed_topk(ctx, h, x, EMBED_F32, SPECIAL, 0, 1, first, best, NULL, NULL, o));
+  for (int i = 0; i < SPECIAL; ++i) {
+    float most = -INFINITY;
+    for (int v = 0; v < VOCAB; ++v)
+      if (isnan(z[i * VOCAB + v]) || z[i * VOCAB + v] > most) most = z[i * VOCAB + v];
+    assert_true(isnan(most) ? isnan(best[i]) : best[i] == most);
+  }
+  if (o->activation) return;
+  OK(embed_cross_entropy(ctx, h, x, EMBED_F32, SPECIAL, 0, targets, loss, NULL, NULL));
+  OK(embed_cross_entropy_train(ctx, h, x, EMBED_F32, SPECIAL, 0, targets, NULL, trained, NULL, NULL, EMBED_F32, 0, NULL, NULL));
+  for (int i = 0; i < SPECIAL - 1; ++i) assert_true(isnan(trained[i]) ? isnan(loss[i]) : loss[i] == trained[i]);
+}
+
+static void infinite_hidden_values_give_what_floats_give(void **state) {
+  (void)state;
+  static const embed_dtype activations[] = {EMBED_F32, EMBED_BF16, EMBED_Q8_0};
+  static const int64_t numbers[] = {1, SPECIAL, 16};
+  embed_context *all[CONTEXTS];
+  int count = contexts_new(all);
+  float *z = malloc(sizeof *z * 16 * VOCAB);
+  for (int s = 0; s < COUNT(shapes); ++s) {
+    if (shapes[s].dim < 2) continue;
+    fixture f = fixture_new(all[0], shapes[s].dtype, shapes[s].dim);
+    make_infinite(&f);
+    for (int c = 0; c < count; c += 3)
+      for (int prepared = 0; prepared < 2; ++prepared) {
+        embed_head *h = head_new(all[c], f.table.t, f.bias, prepared ? EMBED_HEAD_PREPARE : 0);
+        for (int a = 0; a < 3; ++a)
+          for (int k = 0; k < 3; ++k) {
+            embed_sweep_options o = {.size = sizeof o, .activation = activations[a]};
+            OK(embed_logits(all[c], h, f.x, EMBED_F32, numbers[k], 0, z, 0, &o));
+            check_infinite(&f, activations[a], z, numbers[k]);
+            if (numbers[k] == SPECIAL) check_others(all[c], h, f.x, z, &o);
+          }
+        embed_head_release(h);
+      }
+    fixture_free(f);
+  }
+  free(z);
+  contexts_free(all, count);
+}
+
 static void a_prepared_head_says_what_it_keeps(void **state) {
   (void)state;
   embed_context *ctx = context_new();
@@ -346,6 +432,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(prepared_logits_are_those_of_the_decoded_rows_at_every_level_and_thread_count),
       cmocka_unit_test(reproducible_logits_do_not_depend_on_n),
       cmocka_unit_test(rounded_activations_are_products_with_rounded_hidden_rows),
+      cmocka_unit_test(infinite_hidden_values_give_what_floats_give),
       cmocka_unit_test(a_prepared_head_says_what_it_keeps),
       cmocka_unit_test(a_prepared_head_is_stale_when_its_table_changes_until_it_is_refreshed),
       cmocka_unit_test(a_cancelled_preparation_leaves_no_head_or_a_stale_one),

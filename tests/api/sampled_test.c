@@ -335,6 +335,108 @@ static void infinite_and_nan_logits_stay_in_their_row(void **state) {
   }
 }
 
+/* ---- subsets ---- */
+/* Every third class from the last on: not in ascending order. */
+static embed_head *thirds(embed_context *ctx, const embed_head *h, int64_t vocab) {
+  embed_head *few = NULL;
+  int32_t ids[200];
+  int64_t n = 0;
+  for (int64_t v = vocab - 1; v >= 0; v -= 3) ids[n++] = (int32_t)v;
+  OK(embed_head_create_subset(ctx, h, ids, n, &few));
+  return few;
+}
+
+static void check_subset(embed_context *ctx, embed_dtype dtype, int option, uint32_t flags) {
+  enum { VOCAB = 302, DIM = 64, N = 37 };
+  uint64_t seed = (uint64_t)option + 3;
+  sampled s = sampled_new(VOCAB, DIM, N, 21, flags, seed);
+  const embed_table_options o = {.size = sizeof o, .dtype = dtype};
+  embed_table *t = table_of(ctx, &s.p), *stored = NULL;
+  for (int i = 0; i < N; ++i)
+    if (s.p.targets[i] >= 0) s.p.targets[i] = VOCAB - 1 - s.p.targets[i] / 3 * 3;
+  for (int64_t j = 0; j < given(&s); ++j) s.candidates[j] = j % 5 == 4 ? s.p.targets[0] : VOCAB - 1 - s.candidates[j] / 3 * 3;
+  set_option(&s, option, &seed);
+  for (int i = 0; option == 9 && i < N; ++i)
+    if (i % 7 == 6) s.p.targets[i] = 301;
+  if (option == 9) s.o.ignore_index = 4, s.p.targets[2] = 4; /* not among the subset */
+  OK(embed_table_convert(ctx, t, &o, &stored));
+  embed_head *h = head_of(ctx, &s.p, stored), *few = thirds(ctx, h, VOCAB);
+  for (int dense = 0; dense < 2; ++dense) {
+    training whole = trained(ctx, &s, h, dense), part = trained(ctx, &s, few, dense);
+    const int64_t rows = dense ? VOCAB : embed_grad_rows(whole.g);
+    assert_int_equal(part.count, whole.count);
+    assert_true(whole.count > 0 && whole.loss[0] > 0);
+    assert_same_bits(part.loss, whole.loss, N * 4);
+    assert_same_bits(part.dx, whole.dx, N * DIM * 4);
+    if (!dense) assert_int_equal(embed_grad_rows(part.g), rows);
+    if (!dense) assert_same_bits(embed_grad_ids(part.g), embed_grad_ids(whole.g), (size_t)rows * 8);
+    assert_same_bits(part.dw, whole.dw, (size_t)(rows * DIM) * 4);
+    if (s.p.bias) assert_same_bits(part.db, whole.db, VOCAB * 4);
+    if (!s.p.bias) assert_null(part.db);
+    training_free(&whole), training_free(&part);
+  }
+  embed_head_release(few);
+  embed_head_release(h);
+  embed_table_release(t);
+  sampled_free(&s);
+}
+
+static void a_subset_gives_the_bits_of_the_head_that_it_was_taken_from(void **state) {
+  static const embed_dtype types[] = {EMBED_F32, EMBED_BF16, EMBED_Q8_0};
+  embed_context *ctx = context_with(NULL, 2);
+  (void)state;
+  for (int option = 0; option < OPTIONS; ++option)
+    for (uint32_t way = 0; way < 2; ++way) check_subset(ctx, types[option % COUNT(types)], option, way ? EMBED_SAMPLED_PER_ROW : 0);
+  check_subset(ctx, EMBED_Q8_0, 5, 0); /* the bias */
+  check_subset(ctx, EMBED_F32, 5, EMBED_SAMPLED_PER_ROW);
+  embed_context_release(ctx);
+}
+
+static void ids_outside_a_subset_and_a_stale_one_are_refused(void **state) {
+  embed_context *ctx = context_new();
+  (void)state;
+  for (uint32_t way = 0; way < 2; ++way) {
+    sampled s = sampled_new(11, 5, 8, 7, way ? EMBED_SAMPLED_PER_ROW : 0, 9);
+    float loss[8], dx[40];
+    training t = {.loss = loss, .dx = dx, .count = -7};
+    memset(loss, 0xA5, sizeof loss);
+    memset(dx, 0xA5, sizeof dx);
+    for (int i = 0; i < 8; ++i) s.p.targets[i] = 10;
+    for (int64_t j = 0; j < given(&s); ++j) s.candidates[j] = 7;
+    embed_table *table = table_of(ctx, &s.p);
+    embed_head *h = NULL;
+    OK(embed_head_create(ctx, table, NULL, NULL, &h));
+    embed_head *few = thirds(ctx, h, 11); /* 10 7 4 1 */
+    OK(embed_grad_create(ctx, 5, &t.g));
+    s.p.targets[3] = 9, s.p.targets[5] = 11;
+    assert_int_equal(run(ctx, &s, few, &t), EMBED_E_ID);
+    assert_int_equal(embed_error_at(ctx), 3);
+    assert_string_equal(embed_error_text(ctx), "target 9 at position 3 is not among the 4 ids of this subset");
+    s.p.targets[3] = s.p.targets[5] = 1;
+    s.candidates[2] = 0, s.candidates[4] = -1;
+    assert_int_equal(run(ctx, &s, few, &t), EMBED_E_ID);
+    assert_int_equal(embed_error_at(ctx), 2);
+    assert_string_equal(embed_error_text(ctx), "candidate 0 at position 2 is not among the 4 ids of this subset");
+    s.candidates[2] = s.candidates[4] = 4;
+    embed_grad *small = t.g;
+    OK(embed_grad_create_dense(ctx, 10, 5, NULL, 0, &t.g)); /* of all 11 there must be room */
+    assert_int_equal(run(ctx, &s, few, &t), EMBED_E_MISMATCH);
+    embed_grad_release(t.g);
+    t.g = small;
+    embed_table_changed(table);
+    assert_int_equal(run(ctx, &s, few, &t), EMBED_E_STALE);
+    assert_true(test_all_bytes(loss, sizeof loss, 0xA5) && test_all_bytes(dx, sizeof dx, 0xA5) && t.count == -7 && embed_grad_rows(t.g) == 0);
+    OK(embed_head_refresh(ctx, few));
+    OK(run(ctx, &s, few, &t));
+    embed_grad_release(t.g);
+    embed_head_release(few);
+    embed_head_release(h);
+    embed_table_release(table);
+    sampled_free(&s);
+  }
+  embed_context_release(ctx);
+}
+
 /* ---- what is refused ---- */
 typedef struct refusal {
   embed_status status;
@@ -392,12 +494,7 @@ static void wrong_arguments_write_nothing(void **state) {
   OK(embed_grad_create(ctx, 6, &t.g));
   assert_int_equal(run(ctx, &s, h, &t), EMBED_E_MISMATCH);
   embed_grad_release(t.g);
-  t.g = NULL;
-  embed_head *few = NULL;
-  OK(embed_head_create_subset(ctx, h, (const int32_t[]){3, 1}, 2, &few));
-  assert_int_equal(run(ctx, &s, few, &t), EMBED_E_UNSUPPORTED);
   assert_int_equal(t.count, -7);
-  embed_head_release(few);
   embed_head_release(h);
   sampled_free(&s);
   embed_context_release(ctx);
@@ -452,6 +549,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(ignored_rows_are_not_read_and_hidden_may_become_its_gradient),
     cmocka_unit_test(all_ignored_and_no_candidates_are_fine),
     cmocka_unit_test(infinite_and_nan_logits_stay_in_their_row),
+    cmocka_unit_test(a_subset_gives_the_bits_of_the_head_that_it_was_taken_from),
+    cmocka_unit_test(ids_outside_a_subset_and_a_stale_one_are_refused),
     cmocka_unit_test(wrong_arguments_write_nothing),
     cmocka_unit_test(every_failed_allocation_leaves_everything_as_it_was),
 };

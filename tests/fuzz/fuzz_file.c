@@ -108,6 +108,11 @@ static void use_roles(embed_context *ctx, const embed_file *f) {
     int64_t i = -2;
     must(embed_file_role(ctx, f, role, &i) == EMBED_OK && i >= -1 && i < embed_file_count(f));
   }
+  for (embed_role role = EMBED_ROLE_TOKEN; role <= EMBED_ROLE_HEAD; ++role) {
+    int64_t count = -2, classes = -2;
+    const embed_status status = embed_file_class_counts(ctx, f, role, &count, 1, &classes);
+    must(status == EMBED_E_NOT_FOUND || (status == EMBED_OK && classes >= 0 && (classes == 0 || count >= 0)));
+  }
   if (embed_file_conventions(ctx, f, &c) != EMBED_OK) failed(ctx, NULL);
   if (embed_file_table(ctx, f, -1, &t) != EMBED_OK) failed(ctx, t);
   if (embed_file_head(ctx, f, t, NULL, &head) != EMBED_OK) failed(ctx, head);

@@ -2,6 +2,8 @@
 /* fastText's .bin and .ftz: words, labels, buckets and both matrices, plain and quantised; no count is believed. */
 #include "vector_files.h"
 
+#include <math.h>
+
 static const char *const fasttext = "fasttext";
 
 static void a_model_of_words_opens_in_place(void **state) {
@@ -52,6 +54,95 @@ static void a_classifier_has_its_labels_as_metadata_and_as_head(void **state) {
   vf_row_is(ctx, f, 1, 1, (const float[]){100.75f, 101, 101.25f}, 3);
   assert_int_equal(embed_file_head(ctx, f, NULL, NULL, &head), EMBED_OK);
   embed_head_release(head);
+  embed_file_release(f);
+  embed_context_release(ctx);
+}
+
+static void counts_are(embed_context *ctx, const embed_file *f, embed_role role, const int64_t *want, int64_t n) {
+  int64_t counts[4] = {-7, -7, -7, -7}, classes = -7;
+  assert_int_equal(embed_file_class_counts(ctx, f, role, NULL, 0, &classes), EMBED_OK);
+  assert_int_equal(classes, n);
+  assert_int_equal(embed_file_class_counts(ctx, f, role, counts, 1, &classes), EMBED_OK);
+  assert_int_equal(classes, n);
+  assert_true(counts[0] == want[0] && counts[1] == -7);
+  assert_int_equal(embed_file_class_counts(ctx, f, role, counts, 4, &classes), EMBED_OK);
+  assert_int_equal(classes, n);
+  for (int64_t i = 0; i < 4; ++i) assert_int_equal(counts[i], i < n ? want[i] : -7);
+}
+
+static void words_and_labels_have_their_counts(void **state) {
+  static const int64_t words[] = {9, 8, 7}, labels[] = {2, 1};
+  (void)state;
+  embed_context *ctx = new_context(NULL);
+  for (int kind = 0; kind < FT_KINDS; ++kind) {
+    make_fasttext(kind);
+    embed_file *f = vf_open(ctx, "ft", NULL);
+    counts_are(ctx, f, EMBED_ROLE_TOKEN, words, 3);
+    counts_are(ctx, f, EMBED_ROLE_HEAD, kind == FT_LABELS ? labels : words, kind == FT_LABELS ? 2 : 3);
+    int64_t counts[2] = {-7, -7}, classes = -7;
+    assert_int_equal(embed_file_class_counts(ctx, f, EMBED_ROLE_NORM, counts, 2, &classes), EMBED_E_ARGUMENT);
+    assert_int_equal(embed_file_class_counts(ctx, f, EMBED_ROLE_TOKEN, counts, -1, &classes), EMBED_E_ARGUMENT);
+    assert_int_equal(embed_file_class_counts(ctx, f, EMBED_ROLE_TOKEN, NULL, 1, &classes), EMBED_E_ARGUMENT);
+    assert_int_equal(embed_file_class_counts(ctx, f, EMBED_ROLE_TOKEN, counts, 1, NULL), EMBED_E_ARGUMENT);
+    assert_true(counts[0] == -7 && counts[1] == -7 && classes == -7);
+    embed_file_release(f);
+  }
+  embed_context_release(ctx);
+}
+
+/* A classifier without a label; counts whose sum is no int64. */
+static void counts_of_any_size_do_no_harm(void **state) {
+  (void)state;
+  embed_context *ctx = new_context(NULL);
+  embed_huffman *t = NULL;
+  int64_t counts[3], classes = -7;
+  make_fasttext(FT_PLAIN);
+  vf_put(vf_mark[FT_ARGS] + 28, 3, 4);
+  vf_put(vf_mark[FT_OUTPUT], 0, 8);
+  embed_file *f = vf_open(ctx, "ft", NULL);
+  assert_int_equal(embed_file_class_counts(ctx, f, EMBED_ROLE_HEAD, counts, 3, &classes), EMBED_OK);
+  assert_int_equal(classes, 0);
+  embed_file_release(f);
+  make_fasttext(FT_PLAIN);
+  for (size_t at = vf_mark[FT_ENTRIES], i = 0; i < 3; ++i, at += 10) {
+    at += strlen((const char *)vf + at);
+    vf_put(at + 1, i ? INT64_MAX : 0, 8);
+  }
+  f = vf_open(ctx, "ft", NULL);
+  assert_int_equal(embed_file_class_counts(ctx, f, EMBED_ROLE_HEAD, counts, 3, &classes), EMBED_OK);
+  assert_true(classes == 3 && counts[0] == 0 && counts[1] == INT64_MAX && counts[2] == INT64_MAX);
+  assert_int_equal(embed_huffman_create(ctx, counts, 3, &t), EMBED_E_OVERFLOW);
+  assert_int_equal(embed_error_at(ctx), 2);
+  embed_file_release(f);
+  embed_context_release(ctx);
+}
+
+/* The later label is the less frequent one and left: label 0 has the probability of going right at the one node, which is row 0. */
+static void a_tree_of_its_counts_predicts_after_hierarchical_softmax(void **state) {
+  (void)state;
+  embed_context *ctx = new_context(NULL);
+  embed_table *nodes = NULL;
+  embed_head *head = NULL;
+  embed_huffman *t = NULL;
+  const float hidden[3] = {0.5f, 0.25f, -0.75f};
+  const double z = 100 * 0.5 + 100.25 * 0.25 - 100.5 * 0.75; /* -0.3125 */
+  int64_t counts[2], classes = 0;
+  int32_t ids[2];
+  float logprobs[2];
+  make_fasttext(FT_LABELS);
+  vf_put(vf_mark[FT_ARGS] + 24, 1, 4);
+  embed_file *f = vf_open(ctx, "ft", NULL);
+  assert_int_equal(embed_file_class_counts(ctx, f, EMBED_ROLE_HEAD, counts, 2, &classes), EMBED_OK);
+  assert_int_equal(classes, 2);
+  assert_int_equal(embed_huffman_create(ctx, counts, classes, &t), EMBED_OK);
+  assert_int_equal(embed_file_table(ctx, f, 1, &nodes), EMBED_OK);
+  assert_int_equal(embed_head_create(ctx, nodes, NULL, NULL, &head), EMBED_OK);
+  assert_int_equal(embed_huffman_predict(ctx, head, t, hidden, EMBED_F32, 1, 0, 2, ids, logprobs, NULL, NULL), EMBED_OK);
+  assert_true(ids[0] == 1 && ids[1] == 0);
+  assert_true(fabs((double)logprobs[1] + log1p(exp(-z))) < 1e-6 && fabs((double)logprobs[0] + log1p(exp(z))) < 1e-6);
+  embed_huffman_release(t);
+  embed_head_release(head);
+  embed_table_release(nodes);
   embed_file_release(f);
   embed_context_release(ctx);
 }
@@ -150,6 +241,8 @@ static void what_cannot_be_is_refused_at_its_byte(void **state) {
       {FT_PLAIN, FT_COUNTS, 4, 4, UINT32_MAX, 0, "3 entries, -1 words"},
       {FT_PLAIN, FT_COUNTS, 20, 8, (uint64_t)-2, 0, "-2 pruned"},
       {FT_PLAIN, FT_ENTRIES, 13, 1, 1, 13, "entry 0 of the dictionary is of kind 1"},
+      {FT_PLAIN, FT_ENTRIES, 5, 8, (uint64_t)-9, 5, "entry 0 of the dictionary has a count of -9"},
+      {FT_LABELS, FT_PAIRS, -9, 8, (uint64_t)INT64_MIN, -9, "entry 4 of the dictionary has a count of -9223372036854775808"},
       {FT_PLAIN, FT_INPUT, 0, 8, 6, 0, "of 6 rows and 3 columns"},
       {FT_PLAIN, FT_INPUT, 8, 8, 4, 0, "of 5 rows and 4 columns"},
       {FT_PLAIN, FT_INPUT, -1, 1, 2, -1, "says with 2"},
@@ -283,6 +376,9 @@ static void lid176_has_the_rows_that_its_quantiser_gives(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_model_of_words_opens_in_place),
     cmocka_unit_test(a_classifier_has_its_labels_as_metadata_and_as_head),
+    cmocka_unit_test(words_and_labels_have_their_counts),
+    cmocka_unit_test(counts_of_any_size_do_no_harm),
+    cmocka_unit_test(a_tree_of_its_counts_predicts_after_hierarchical_softmax),
     cmocka_unit_test(quantised_rows_are_decoded),
     cmocka_unit_test(parts_of_very_many_columns_are_refused),
     cmocka_unit_test(a_model_of_floret_is_called_so),

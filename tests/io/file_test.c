@@ -218,6 +218,7 @@ static void null_handles_are_errors_and_nothing_is_written(void **state) {
     assert_int_equal(embed_file_conventions(x, y, &c), EMBED_E_ARGUMENT);
     assert_int_equal(embed_file_token_id(x, y, "a", 1, &i), EMBED_E_ARGUMENT);
     assert_int_equal(embed_file_metadata(x, y, 0, &key, &value, &i), EMBED_E_ARGUMENT);
+    assert_int_equal(embed_file_class_counts(x, y, EMBED_ROLE_TOKEN, &i, 1, &i), EMBED_E_ARGUMENT);
     t = (embed_table *)(uintptr_t)8;
     h = (embed_head *)(uintptr_t)8;
     assert_int_equal(embed_file_table(x, y, 0, &t), EMBED_E_ARGUMENT);
@@ -256,6 +257,7 @@ static void names_numbers_and_metadata_that_are_not_there_are_not_found(void **s
   assert_int_equal(embed_file_find(ctx, f, "lm_head.weight", &i), EMBED_E_NOT_FOUND);
   assert_non_null(strstr(embed_error_text(ctx), "no tensor is named \"lm_head.weight\"; there are 1: array"));
   assert_int_equal(embed_file_metadata(ctx, f, 0, &key, &value, &i), EMBED_E_NOT_FOUND);
+  assert_int_equal(embed_file_class_counts(ctx, f, EMBED_ROLE_TOKEN, &i, 1, &i), EMBED_E_NOT_FOUND);
   static const int64_t outside[] = {-2, 1, INT64_MAX, INT64_MIN};
   for (int k = 0; k < 4; ++k) {
     embed_table *t = (embed_table *)(uintptr_t)8;

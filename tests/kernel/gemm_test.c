@@ -120,9 +120,89 @@ static void vector_levels_have_the_same_bits(void **state) {
   each_level(1, keep_or_compare);
 }
 
+/* ---- pairs ---- */
+static float to_bfloat(float x) { return embed__f32_of_bf16(embed__bf16_of_f32(x)); }
+static uint32_t word_of(float first, float second) { return (uint32_t)embed__bf16_of_f32(first) << 16 | embed__bf16_of_f32(second); }
+
+/* The words of these matrices, whose numbers are bfloats: A by rows and by columns, B. */
+static void words_of(const matrices *p, uint32_t *a, uint32_t *at, uint32_t *b) {
+  const int64_t words = (p->k + 1) / 2;
+  for (int64_t w = 0; w < words; ++w) {
+    const int64_t j = 2 * w;
+    const bool two = j + 1 < p->k;
+    for (int64_t i = 0; i < p->m; ++i) a[i * words + w] = at[w * p->m + i] = word_of(p->a[i * p->k + j], two ? p->a[i * p->k + j + 1] : 0);
+    for (int64_t c = 0; c < embed__strips(p->n) * EMBED__STRIP; ++c) {
+      const float *strip = p->b + c / EMBED__STRIP * EMBED__STRIP * p->k + c % EMBED__STRIP;
+      b[c / EMBED__STRIP * EMBED__STRIP * words + w * EMBED__STRIP + c % EMBED__STRIP] =
+          word_of(strip[j * EMBED__STRIP], two ? strip[(j + 1) * EMBED__STRIP] : 0);
+    }
+  }
+}
+
+static void round_all(matrices *p) {
+  for (int64_t i = 0; i < p->m * p->k; ++i) p->a[i] = to_bfloat(p->a[i]), p->at[i] = to_bfloat(p->at[i]);
+  for (int64_t i = 0; i < embed__strips(p->n) * EMBED__STRIP * p->k; ++i) p->b[i] = to_bfloat(p->b[i]);
+}
+
+/* By rows into the end of readable memory, by columns into its begin. */
+static void check_pairs(const embed__kernels *k) {
+  const embed__kernels scalar = scalar_kernels();
+  uint64_t state = 7;
+  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; ++s) {
+    matrices p = made(shapes[s][0], shapes[s][1], shapes[s][2], &state);
+    const int64_t words = (p.k + 1) / 2, ldc = p.n + 3, room = p.m ? (p.m - 1) * ldc + p.n : 0;
+    uint32_t *a = calloc((size_t)(p.m * words) + 1, 4), *at = calloc((size_t)(p.m * words) + 1, 4);
+    uint32_t *b = calloc((size_t)(embed__strips(p.n) * EMBED__STRIP * words) + 1, 4);
+    float *want = calloc((size_t)room + 1, 4);
+    round_all(&p);
+    words_of(&p, a, at, b);
+    for (int way = 0; way < 4; ++way) {
+      const bool by_columns = way & 1, add = way & 2;
+      guarded g = guarded_new((size_t)room * 4 + 4, !by_columns);
+      float *c = (float *)(void *)g.at + (by_columns ? 0 : 1);
+      for (int64_t i = 0; i < room; ++i) c[i] = want[i] = (float)(i % 5);
+      scalar.gemm.by_rows(&(embed__gemm){.m = p.m, .n = p.n, .k = p.k, .a = p.a, .lda = p.k, .b = p.b, .c = want, .ldc = ldc, .add = add});
+      embed__gemm product = {.m = p.m, .n = p.n, .k = words, .a = by_columns ? at : a, .lda = by_columns ? p.m : words, .b = b, .c = c, .ldc = ldc, .add = add};
+      (by_columns ? k->gemm.pairs_by_columns : k->gemm.pairs_by_rows)(&product);
+      assert_same_bits(c, want, (size_t)room * 4);
+      embed__gemm floats = {
+          .m = p.m, .n = p.n, .k = p.k, .a = by_columns ? p.at : p.a, .lda = by_columns ? p.m : p.k, .b = p.b, .c = c, .ldc = ldc, .add = add};
+      for (int64_t i = 0; i < room; ++i) c[i] = (float)(i % 5);
+      (by_columns ? k->gemm.by_columns : k->gemm.by_rows)(&floats);
+      assert_same_bits(c, want, (size_t)room * 4);
+      guarded_free(g);
+    }
+    free(a), free(at), free(b), free(want);
+    let_go(&p);
+  }
+}
+static void pairs_of_bfloats_have_the_bits_of_rounded_floats_at_every_level(void **state) {
+  (void)state;
+  each_level(0, check_pairs);
+}
+
+/* What vdpbf16ps may make 0, and what it must not. */
+static void check_small(const embed__kernels *k) {
+  const float small[3] = {0x1p-63f, 0x1p-60f, 0x1p-127f};
+  uint32_t a[3], strip[EMBED__STRIP] = {word_of(0x1p-64f, 0)}, one[EMBED__STRIP] = {word_of(1, 0)};
+  float c[3];
+  for (int i = 0; i < 3; ++i) a[i] = word_of(small[i], 0);
+  k->gemm.pairs_by_rows(&(embed__gemm){.m = 2, .n = 1, .k = 1, .a = a, .lda = 1, .b = strip, .c = c, .ldc = 1});
+  assert_true(c[0] == 0x1p-127f || c[0] == 0);
+  assert_true(c[1] == 0x1p-124f);
+  k->gemm.pairs_by_rows(&(embed__gemm){.m = 1, .n = 1, .k = 1, .a = a + 2, .lda = 1, .b = one, .c = c, .ldc = 1});
+  assert_true(c[0] == 0x1p-127f || c[0] == 0);
+}
+static void sums_of_pairs_below_the_least_normal_number_may_be_0(void **state) {
+  (void)state;
+  each_level(0, check_small);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(products_are_right_at_every_level_and_stay_inside_c),
     cmocka_unit_test(a_sums_order_does_not_depend_on_its_neighbours),
     cmocka_unit_test(vector_levels_have_the_same_bits),
+    cmocka_unit_test(pairs_of_bfloats_have_the_bits_of_rounded_floats_at_every_level),
+    cmocka_unit_test(sums_of_pairs_below_the_least_normal_number_may_be_0),
 };
 TEST_MAIN(tests)
