@@ -31,7 +31,7 @@ set(EMBED_SOURCES
   src/vocab/siphash.c src/vocab/stored.c src/vocab/tokens.c
   src/io/file.c src/io/format.c src/io/gguf.c src/io/map.c src/io/metadata.c src/io/npy.c src/io/json.c src/io/safetensors.c src/io/shard_index.c src/io/tensor.c src/io/text.c src/io/word2vec.c
   src/io/floats.c src/io/vectors_text.c src/io/word2vec_header.c
-  src/io/decoded.c src/io/scaled.c src/io/fasttext.c src/io/finalfusion.c src/io/glove_binary.c src/io/llama2c.c src/io/model2vec.c src/io/raw.c
+  src/io/decoded.c src/io/scaled.c src/io/packed.c src/io/bitsandbytes.c src/io/hints.c src/io/fasttext.c src/io/finalfusion.c src/io/glove_binary.c src/io/llama2c.c src/io/model2vec.c src/io/raw.c
   src/io/tokenizer.c src/io/inflate.c src/io/npz.c src/io/pickle.c src/io/torch.c src/io/torch_old.c src/io/zip.c
   src/io/byte_order.c src/io/container.c src/io/crc32c.c src/io/safe_file.c src/io/write_embed.c src/io/write_npy.c src/io/write_rows.c
   src/io/write_finalfusion.c src/io/write_float.c src/io/write_gguf.c src/io/write_npz.c src/io/write_safetensors.c
@@ -51,10 +51,10 @@ foreach(level IN LISTS EMBED_LEVELS)
   set_property(SOURCE src/kernels/${level}/opt.c src/kernels/${level}/softmax.c APPEND PROPERTY COMPILE_OPTIONS -fno-math-errno -fno-trapping-math)
 endforeach()
 
-# Block decoders and bounds of logits are plain loops: -O3 makes vectors of them. Floats become text a tenth faster.
+# Block decoders and bounds of logits are plain loops: -O3 makes vectors of them.
 set(codecs ${EMBED_SOURCES})
 list(FILTER codecs INCLUDE REGEX "^src/codec/|^src/head/sketch")
-set_source_files_properties(${codecs} src/io/write_float.c PROPERTIES COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:${EMBED_FAST}>")
+set_source_files_properties(${codecs} PROPERTIES COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:${EMBED_FAST}>")
 
 add_library(embed_objects OBJECT ${EMBED_SOURCES})
 target_include_directories(embed_objects PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> PRIVATE src)

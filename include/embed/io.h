@@ -51,7 +51,7 @@ typedef struct embed_conventions { /* output struct: what the file's family does
  *          one without tensors is a vocabulary); safetensors (F64 F32 F16 BF16 are tables, other types are listed), and the index of
  *          its shards, model.safetensors.index.json: all shards are opened and proved, tensors come in the map's order, and the map
  *          decides where a tensor is. npz ("NAME" of each NAME.npy, stored or, in a build with zlib, deflated; arrays of objects and
- *          structures are listed, never unpickled); PyTorch's checkpoints, zip archives and the files of before 1.6, and pytorch_model.bin.index.json as that of safetensors
+ *          structures are listed, never unpickled); PyTorch's checkpoints, zip archives and the files of before 1.6, TorchScript's (objects are read by their attributes), and pytorch_model.bin.index.json as that of safetensors
  *          ("model.wte.weight" of nested dicts, "0" of lists and tuples, "tensor" of one alone; storages that several tensors share are
  *          theirs alike; vectors and matrices of any strides are tables, but expanded ones, which are listed): nothing of their pickle is ever run, and one that names more than
  *          tensors and plain values is refused, the name said; fastText .bin and .ftz ("input", its first rows with a word each, those behind them of n-grams
@@ -69,14 +69,14 @@ typedef struct embed_conventions { /* output struct: what the file's family does
  *          sum (EMBED_FILE_COPY does too), so does `embed verify`. It checks the stored members of npz and PyTorch files too; deflated ones
  *          are inflated and checked in any case. Other formats have no sums, and nothing is read for it.
  * Errors   E_FORMAT (embed_error_at = the byte; a file cut short: its size; a wrong sum: the text names the section), E_UNSUPPORTED (valid, not read by this version: pickled
- *          or structured npy; encrypted members, other methods than deflate; PyTorch's whole modules), E_OVERFLOW (sizes past 64 bits), E_IO (the text carries the system's reason; directories,
+ *          or structured npy; encrypted members, other methods than deflate; PyTorch's whole modules, but TorchScript's), E_OVERFLOW (sizes past 64 bits), E_IO (the text carries the system's reason; directories,
  *          FIFOs and devices fail at once), E_NOT_FOUND (no such format), E_MISMATCH (opts->vocab), E_OPTION, E_MEMORY, E_CANCELLED.
  *          *out is NULL then. No descriptor stays open either way.
  * Threads  ctx exclusive; the file may then be used by any number of threads at once.
  * Cost     npy: its header. word2vec: one pass over the file and a copy of its rows, on the context's threads; nothing of the file is
  *          used afterwards. npz: its directory and headers; deflated arrays (and PyTorch's members) are inflated into memory of their own, at most 1032 bytes for
- *          one of the file. PyTorch: its directory, pickle and the headers of its members. A head stored beside the table is compared with it up to the first byte that differs: both are read
- *          whole where they are equal. Memory is bounded by a small multiple of the file's size, whatever its header says.
+ *          one of the file. PyTorch: its directory, pickle and the headers of its members. A head stored beside the table is compared with it, and with its scales, up to the first byte that differs: both are read
+ *          whole where they are equal. Scales of packed ends in a wider type than half are read once. Memory is bounded by a small multiple of the file's size, whatever its header says.
  *          A tokenizer.json beside the file is read whole, at some 150 MB/s.
  * Since    0.1.
  * Source   numpy/lib/format.py; APPNOTE.TXT 6.3 (zip); torch/serialization.py; word2vec.c.
@@ -190,8 +190,15 @@ EMBED_FN embed_status embed_file_conventions(embed_context *ctx, const embed_fil
  *          finalfusion; stored "pq"), groups of int8 (llama2.c, "q8") and shared rows (Model2Vec, "mapped", "weighted") are decoded into a new
  *          f32 table by each call, Model2Vec's int8 rows into one of int8_row with scale 1. safetensors' F8_E4M3, F8_E5M2 and I8 with a
  *          tensor of scales beside them (NAME_scale or NAME_scale_inv: one, or one for each row, 128 or 32 columns, 128 x 128) are
- *          multiplied by them into f32, I8 with one for all or for each row into int8_row; with scales or zero points of another form they
- *          are EMBED_DTYPE_NONE.
+ *          multiplied by them into f32, I8 with one for all or for each row into int8_row, I8 with zero points (NAME_zero_point, one for
+ *          each scale) and bitsandbytes' int8 (X.SCB) likewise; with scales or zero points of another form they are EMBED_DTYPE_NONE.
+ *          Packed integers in safetensors get the shape that they stand for and keep their names: MLX's X.weight with X.scales (stored
+ *          "mlx4-g64": bits, group; "mxfp4-g32", "mxfp8-g32", "nvfp4-g16"), compressed-tensors' X.weight_packed ("int4-g128"), GPTQ's and AWQ's
+ *          X.qweight ("gptq4-g128", "awq4-g128"; "-by-index": columns have groups of their own), bitsandbytes' four bits ("bnb-nf4"). Each call
+ *          decodes them into the smallest dtype that has every number's bits: MLX's of 4 bits at most with half scales into q4_1,
+ *          compressed-tensors' without zero points into int4_group or, a scale a row, int8_row, all else into f32. MLX's shapes tell bits
+ *          times group alone: norms as wide as the rows tell the two, or else config.json's "quantization". Where nothing does, or parts
+ *          are missing or do not agree, they are EMBED_DTYPE_NONE, and the error says what is the matter.
  * Empty    0 rows are a table.
  * Errors   E_MISMATCH (another rank, or no columns; the text has the shape), E_UNSUPPORTED (EMBED_DTYPE_NONE), E_ARGUMENT (i),
  *          E_NOT_FOUND (i = -1 of a file without a token table, say a vocabulary alone), E_MEMORY, E_CANCELLED. *out is NULL then.

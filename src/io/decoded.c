@@ -8,6 +8,8 @@
 #include "core/error.h"
 #include "core/half.h"
 #include "core/pages.h"
+#include "io/scales.h"
+#include "io/text.h"
 #include "thread/run.h"
 
 typedef struct decoding {
@@ -39,6 +41,57 @@ embed_status embed__decoded_table(embed_context *ctx, const embed_file *f, const
   embed__table_release(*out);
   *out = NULL;
   return status;
+}
+
+/* --- Tensors whose numbers stand in several */
+
+int64_t embed__beside(const embed_file *f, const embed__tensor *tensor, size_t stem, const char *ending) {
+  enum { LONGEST = 512 };
+  char name[LONGEST];
+  const size_t bytes = strlen(ending);
+  if (stem + bytes >= LONGEST) return -1;
+  memcpy(name, tensor->name, stem);
+  memcpy(name + stem, ending, bytes);
+  return embed__tokens_find(f->names, name, (int64_t)(stem + bytes));
+}
+
+size_t embed__stem(const embed__tensor *tensor, const char *ending) {
+  const size_t bytes = strlen(tensor->name), end = strlen(ending);
+  return bytes > end && !memcmp(tensor->name + bytes - end, ending, end) ? bytes - end : 0;
+}
+
+embed_status embed__no_table(embed_context *ctx, embed_file *f, embed__tensor *tensor, const char *why, const embed__tensor *other) {
+  char line[300];
+  embed__text text = embed__text_in(line, sizeof line);
+  embed__text_add(&text, ": ");
+  embed__text_add(&text, why);
+  embed__text_add(&text, " (");
+  embed__text_add(&text, other->stored);
+  embed__text_add(&text, " ");
+  embed__text_shape(&text, other->shape, other->rank);
+  embed__text_add(&text, "), tensor ");
+  embed__text_add(&text, other->name);
+  tensor->dtype = EMBED_DTYPE_NONE;
+  tensor->decode = NULL;
+  return embed__file_keep(ctx, f, line, (int64_t)strlen(line), &tensor->hint);
+}
+
+embed_status embed__decode_as(embed_context *ctx, embed_file *f, embed__tensor *tensor, const embed__decoding *d) {
+  const char *kept;
+  int64_t bytes;
+  if (!embed__mul(4, d->dim, &bytes) || !embed__mul(bytes, d->rows, &bytes))
+    return embed__no_table(ctx, f, tensor, "its size as floats does not fit into 64 bits", tensor);
+  EMBED__TRY(embed__file_keep(ctx, f, d->recipe, d->recipe_bytes, &kept));
+  tensor->rank = 2;
+  tensor->shape[0] = d->rows;
+  tensor->shape[1] = d->dim;
+  tensor->dtype = d->dtype;
+  tensor->decode = d->decode;
+  tensor->recipe = kept;
+  tensor->recipe_bytes = d->recipe_bytes;
+  tensor->parts = d->parts;
+  if (d->stored) tensor->stored = d->stored;
+  return EMBED_OK;
 }
 
 /* --- Product-quantised rows */

@@ -32,5 +32,8 @@ embed_status embed__pq_tensor(embed_context *ctx, embed_file *f, const char *nam
  * GGUF's of NVFP4. */
 embed_status embed__find_scales(embed_context *ctx, embed_file *f);
 embed_status embed__find_nvfp4_scales(embed_context *ctx, embed_file *f);
+/* Packed integers (packed.c) with wide scales that are half floats nonetheless become a smaller dtype; reads them once. Other tensors, and
+ * i = -1, stay as they are. */
+embed_status embed__narrow_packed(embed_context *ctx, embed_file *f, int64_t i);
 
 #endif

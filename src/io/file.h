@@ -36,6 +36,8 @@ struct embed__tensor {
   embed_table *table;         /* made when the file was opened; NULL = made from the file's bytes on demand */
   embed__decode_rows *decode; /* how (io/decoded.h), NULL = they lie there as the table has them */
   const void *recipe;         /* decode's own, kept by the file: copy it out, it may stand at any address */
+  int32_t recipe_bytes;       /* all that decode goes by but the tensor's bytes; 0 = it goes by more: only what it makes can be compared */
+  int32_t parts;              /* tensors whose bytes it reads too: they stand first in the recipe, an int64_t each, -1 = none */
 };
 
 /* A key-value pair of the file's own; both have a NUL behind them, and may have NULs in them. */

@@ -25,7 +25,8 @@ extern const uint64_t embed__powers_of_ten[EMBED__MOST_POWER - EMBED__LEAST_POWE
 enum { EMBED__FLOAT_TEXT = 17 /* the longest, -1.17549435e-38, has 15; words are put down whole */ };
 int embed__write_float(float x, char out[EMBED__FLOAT_TEXT]);
 /* The same of count little-endian floats, a blank before each. Returns where the text ends, NULL where one is not finite. */
-char *embed__write_floats(const unsigned char *numbers, int64_t count, char *out); /* out [count, 1 + EMBED__FLOAT_TEXT] */
+struct embed__kernels;
+char *embed__write_floats(const struct embed__kernels *k, const unsigned char *numbers, int64_t count, char *out); /* out [count, 1 + EMBED__FLOAT_TEXT] */
 
 /* The text as a number, NaN = it is none, or something stands behind it. */
 static inline double embed__read_number(const char *text, int64_t bytes) {

@@ -89,6 +89,13 @@ static embed_status push_box(embed__pickle *p, bool list) {
   return push(p, EMBED__PICKLE_BOX, 0, p->box_count++);
 }
 
+static embed_status push_object(embed__pickle *p) {
+  EMBED__TRY(push_box(p, false));
+  p->boxes[p->box_count - 1].object = true;
+  ++p->objects;
+  return EMBED_OK;
+}
+
 /* The top `count` values become a tuple in the place of themselves and what lies between them and stack[below]. */
 static embed_status push_tuple(embed__pickle *p, int64_t first, int64_t below) {
   const int64_t count = p->stack_count - first, place = p->item_count + 1;
@@ -189,11 +196,19 @@ static int64_t find_type(const embed__pickle *p, int64_t module, int64_t module_
   return -1;
 }
 
+/* "__torch__", "__torch__.model": where TorchScript puts the classes that it compiled, whose code lies beside the pickle. */
+static bool is_script(const embed__pickle *p, int64_t module, int64_t module_bytes) {
+  static const char script[] = "__torch__.";
+  const int64_t bytes = (int64_t)sizeof script - 1;
+  return same(p, module, module_bytes, "__torch__") || (module_bytes >= bytes && same(p, module, bytes, script));
+}
+
 static embed_status push_name(embed__pickle *p, int64_t module, int64_t module_bytes, int64_t name, int64_t bytes) {
   enum { SHOWN = 100 };
   for (int64_t i = 0; i < NAMES; ++i)
     if (same(p, module, module_bytes, names[i].module) && same(p, name, bytes, names[i].name))
       return names[i].kind == EMBED__PICKLE_PLAIN ? push(p, EMBED__PICKLE_NAME, 0, i) : push(p, names[i].kind, 0, i);
+  if (is_script(p, module, module_bytes)) return push(p, EMBED__PICKLE_CLASS, 0, 0);
   bool storage = false;
   const int64_t type = find_type(p, module, module_bytes, name, bytes, &storage);
   if (type >= 0) return push(p, EMBED__PICKLE_TYPE, storage, type);
@@ -304,6 +319,7 @@ static embed_status reduce(embed__pickle *p) {
   value arguments = {0}, call = {0};
   EMBED__TRY(pop(p, &arguments));
   EMBED__TRY(pop(p, &call));
+  if (call.kind == EMBED__PICKLE_CLASS) return push_object(p); /* of whatever: an enumeration's is its value alone */
   if (arguments.kind != EMBED__PICKLE_TUPLE) return fail(p, "calls with what is no tuple");
   const value *first = arguments.count ? p->items + arguments.place : NULL;
   switch (call.kind) {
@@ -312,6 +328,7 @@ static embed_status reduce(embed__pickle *p) {
     case EMBED__PICKLE_PARAMETER:
       if (!first || first->kind != EMBED__PICKLE_TENSOR) return fail(p, "makes a parameter of what is no tensor");
       return push_value(p, *first);
+    case EMBED__PICKLE_FIRST: return first ? push_value(p, *first) : fail(p, "marks the type of nothing");
     case EMBED__PICKLE_REBUILD_CLASS: return rebuild_class(p, &arguments);
     case EMBED__PICKLE_DICT_TYPE: return first ? dict_of_pairs(p, *first) : push_box(p, false);
     case EMBED__PICKLE_FILLED_DICT_TYPE: return push_box(p, false);
@@ -321,12 +338,34 @@ static embed_status reduce(embed__pickle *p) {
   }
 }
 
+/* An object's attributes are those of its dict, or the parts of whatever else was kept of it. They are taken out of it: were they shared,
+ * three bytes could put all of them anywhere once more. */
+static embed_status set_attributes(embed__pickle *p, int64_t object, value state) {
+  int64_t from = state.place;
+  if (state.kind == EMBED__PICKLE_TENSOR) return put(p, &(value){.kind = EMBED__PICKLE_BOX, .place = object}, (value){.kind = EMBED__PICKLE_INT}, state);
+  if (state.kind == EMBED__PICKLE_TUPLE && state.count > 0)
+    EMBED__TRY(embed__pickle_box_of(p, &state, &from));
+  else if (state.kind != EMBED__PICKLE_BOX)
+    return EMBED_OK;
+  embed__pickle_box *to = &p->boxes[object], *taken = &p->boxes[from];
+  if (to == taken || !taken->first) return EMBED_OK;
+  if (to->last)
+    p->entries[to->last - 1].next = taken->first;
+  else
+    to->first = taken->first;
+  to->last = taken->last;
+  taken->first = taken->last = 0;
+  return EMBED_OK;
+}
+
 /* Attributes of a dict (torch's _metadata) and of plain values are dropped. */
 static embed_status build(embed__pickle *p) {
   value state = {0};
   EMBED__TRY(pop(p, &state));
   if (p->stack_count == 0) return fail(p, "sets attributes of nothing");
-  const uint32_t kind = p->stack[p->stack_count - 1].kind;
+  const value *built = &p->stack[p->stack_count - 1];
+  const uint32_t kind = built->kind;
+  if (kind == EMBED__PICKLE_BOX && p->boxes[built->place].object) return set_attributes(p, built->place, state);
   return kind == EMBED__PICKLE_BOX || kind == EMBED__PICKLE_PLAIN ? EMBED_OK : fail(p, "sets attributes of what has none");
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The pickles that torch.save writes, without Python: a machine with a stack and a memo that knows the opcodes of protocol 2 and the
+/* The pickles that torch.save and torch.jit.save write, without Python: a machine with a stack and a memo that knows the opcodes of protocol 2 and the
  * plain ones of 3 to 5, and the names of pickle.def. It makes values of them and calls nothing: any other name, and every opcode that
  * would run code or ask for it (EXT, PERSID of text, INST, OBJ), fails with its byte.
  *
@@ -18,7 +18,7 @@ typedef enum embed__pickle_kind {
   EMBED__PICKLE_INT,          /* place = the number; bools too */
   EMBED__PICKLE_TEXT,         /* text[place .. place + count) */
   EMBED__PICKLE_TUPLE,        /* items[place .. place + count); where it has any, items[place - 1].place is its box, -1 = none was asked for yet */
-  EMBED__PICKLE_BOX,          /* boxes[place]: a dict or a list */
+  EMBED__PICKLE_BOX,          /* boxes[place]: a dict, a list or an object */
   EMBED__PICKLE_STORED,       /* items[place]: the name of its member, items[place + 1]: how many elements; count: types[count] */
   EMBED__PICKLE_TENSOR,       /* items[place .. place + count): what it is rebuilt from */
   EMBED__PICKLE_NAME,         /* names[place] of pickle.def; one of PLAIN's */
@@ -29,7 +29,9 @@ typedef enum embed__pickle_kind {
   EMBED__PICKLE_REBUILD_TYPED,
   EMBED__PICKLE_REBUILD_CLASS,
   EMBED__PICKLE_PARAMETER,
-  EMBED__PICKLE_TYPE /* types[place]; count: 1 = it was called by its storage's name */
+  EMBED__PICKLE_FIRST, /* makes what it is called with first */
+  EMBED__PICKLE_CLASS, /* of TorchScript: makes an object */
+  EMBED__PICKLE_TYPE   /* types[place]; count: 1 = it was called by its storage's name */
 } embed__pickle_kind;
 
 typedef struct embed__pickle_value {
@@ -46,8 +48,8 @@ typedef struct embed__pickle_entry {
 typedef struct embed__pickle_box {
   uint32_t first, last; /* entries + 1; 0 = none */
   uint32_t count;       /* of all values of a list, tensors or not */
-  bool list;
-  unsigned char seen; /* the walks' own */
+  bool list, object;    /* object: its entries are its attributes, once it is built */
+  unsigned char seen;   /* the walks' own */
 } embed__pickle_box;
 
 typedef struct embed__pickle_type {
@@ -70,6 +72,7 @@ typedef struct embed__pickle {
   int64_t stack_count, memo_count, item_count, storage_count, box_count, entry_count;
   int64_t stack_room, memo_room, item_room, storage_room, box_room, entry_room;
   int64_t other_tensors; /* made and not listed */
+  int64_t objects;
 } embed__pickle;
 
 /* ctx, label, text, bytes and base are set, all else zero. On failure too p wants to be freed. E_FORMAT: not a pickle; E_UNSUPPORTED: one

@@ -216,9 +216,12 @@ static embed_status read_tensor(reader *r, embed__tensor *tensor) {
   return check_bytes(r, tensor, type, end, at);
 }
 
+/* MLX writes null where there is none. */
 static embed_status read_metadata(reader *r, embed_file *f) {
   embed__json *j = &r->json;
-  EMBED__TRY(embed__json_expect(j, EMBED__JSON_OBJECT, "metadata in braces"));
+  EMBED__TRY(embed__json_next(j));
+  if (j->kind == EMBED__JSON_NULL) return EMBED_OK;
+  if (j->kind != EMBED__JSON_OBJECT) return embed__json_expected(j, "metadata in braces");
   for (;;) {
     EMBED__TRY(embed__json_next(j));
     if (j->kind == EMBED__JSON_OBJECT_END) return EMBED_OK;

@@ -251,7 +251,7 @@ embed_status embed__tokenizer_read(embed_context *ctx, embed_file *f, const char
     embed__map map = {.data = NULL};
     memcpy(whole + folder, names[i], strlen(names[i]) + 1);
     if (!embed__map_is_there(whole)) continue;
-    status = embed__map_open(ctx, whole, names[i], 0, &map);
+    status = embed__map_open(ctx, whole, names[i], o->flags & EMBED_FILE_COPY, &map);
     if (status == EMBED_OK) status = read_map(&r, f, &map, o, one_each);
     embed__map_close(&ctx->memory, &map);
     if (status != EMBED_OK && status != EMBED_E_MEMORY && status != EMBED_E_CANCELLED) status = note_failure(ctx, f);

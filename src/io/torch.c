@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* PyTorch's checkpoints (torch/serialization.py). Since 1.6 torch.save makes a zip archive PREFIX/data.pkl, PREFIX/byteorder,
  * PREFIX/data/KEY for each storage; before, one file of pickles (torch_old.c). The pickle names the tensors and says where in a storage each
- * lies; dicts, lists and tuples inside one another give names with dots. */
+ * lies; dicts, lists and tuples inside one another give names with dots. torch.jit.save's archives have code beside them, which stays
+ * there, and objects in their pickle, whose attributes are read as a dict's values are. */
 #include "io/torch.h"
 
 #include <inttypes.h>
@@ -359,6 +360,8 @@ static embed_status check_names(const embed__torch *t) {
 static embed_status add_notes(const reader *r) {
   const embed__torch *t = &r->t;
   if (r->repeated) EMBED__TRY(embed__file_note(t->ctx, t->f, r->repeated, "dicts or lists have a second name: they are read under the first"));
+  if (t->pickle.objects)
+    EMBED__TRY(embed__file_note(t->ctx, t->f, t->pickle.objects, "objects of TorchScript are read by their attributes; none of its code is run"));
   if (t->pickle.other_tensors)
     EMBED__TRY(embed__file_note(t->ctx, t->f, t->pickle.other_tensors, "tensors are not listed: sparse, quantised by torch, or without a storage"));
   return EMBED_OK;

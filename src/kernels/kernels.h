@@ -3,6 +3,7 @@
 #define EMBED__KERNELS_H
 
 #include "kernels/bfloats.h"
+#include "kernels/digits.h"
 #include "kernels/dot.h"
 #include "kernels/gather.h"
 #include "kernels/gumbel.h"
@@ -28,6 +29,7 @@ typedef struct embed__kernels {
   embed__gemm_kernels gemm;
   embed__bfloat_kernels bfloats;
   embed__softmax_kernels softmax;
+  embed__digits_kernels digits;
 } embed__kernels;
 
 int embed__level_count(void);             /* of this architecture */

@@ -19,6 +19,7 @@
 #define GEMM(level)       embed__gemm_##level(&k->gemm);
 #define BFLOATS(level)    embed__bfloats_##level(&k->bfloats);
 #define SOFTMAX(level)    embed__softmax_##level(&k->softmax);
+#define DIGITS(level)     embed__digits_##level(&k->digits);
 #define LEVEL(name, needs, families)               \
   static void override_##name(embed__kernels *k) { \
     (void)k;                                       \

@@ -290,7 +290,7 @@ static embed_status note_failure(embed_context *ctx, embed_file *f) {
   return embed__file_note_line(ctx, f, line.bytes);
 }
 
-embed_status embed__config_read(embed_context *ctx, embed_file *f, const char *path) {
+embed_status embed__config_read(embed_context *ctx, embed_file *f, const char *path, uint32_t flags) {
   static const char name[] = "config.json";
   const char *slash = strrchr(path, '/');
   const size_t folder = slash ? (size_t)(slash - path) + 1 : 0, bytes = folder + sizeof name;
@@ -301,7 +301,7 @@ embed_status embed__config_read(embed_context *ctx, embed_file *f, const char *p
   memcpy(whole + folder, name, sizeof name);
   embed_status status = EMBED_OK;
   if (embed__map_is_there(whole)) {
-    status = embed__map_open(ctx, whole, name, 0, &map);
+    status = embed__map_open(ctx, whole, name, flags & EMBED_FILE_COPY, &map);
     if (status == EMBED_OK) status = read_map(ctx, f, &map);
     if (status != EMBED_OK && status != EMBED_E_MEMORY) status = note_failure(ctx, f);
   }

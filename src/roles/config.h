@@ -8,6 +8,6 @@
 /* Reads the file named exactly config.json in path's folder, where there is one, when f's roles are known: f->conventions by its family,
  * and lines of the notes. What f holds decides: a config that says otherwise is noted. One that cannot be read, is no JSON or belongs to
  * a table of another width is noted too and not used; it never makes a good file fail. E_MEMORY alone is an error. */
-embed_status embed__config_read(embed_context *ctx, embed_file *f, const char *path);
+embed_status embed__config_read(embed_context *ctx, embed_file *f, const char *path, uint32_t flags);
 
 #endif

@@ -44,8 +44,51 @@ int64_t embed__tensor_named(const embed_file *f, const char *name) {
   return -1;
 }
 
+/* What packed checkpoints call X.weight (io/packed.c). */
+static const char *const packed[] = {"qweight", "weight_packed"};
+enum { PACKED = sizeof packed / sizeof *packed };
+static const char WEIGHT[] = "weight";
+enum { WEIGHT_BYTES = sizeof WEIGHT - 1, LONGEST = 512 };
+
+/* The bytes in front of "weight" at the end; 0 = it ends otherwise. */
+static size_t stem_of(const char *name) {
+  const size_t bytes = strlen(name);
+  return bytes > WEIGHT_BYTES && name[bytes - WEIGHT_BYTES - 1] == '.' && !strcmp(name + bytes - WEIGHT_BYTES, WEIGHT) ? bytes - WEIGHT_BYTES : 0;
+}
+
+/* The tensor of this name, or, where there is none, the packed one. */
+static int64_t tensor_called(const embed_file *f, const char *name) {
+  char other[LONGEST];
+  const int64_t i = embed__tensor_named(f, name);
+  const size_t stem = i < 0 && f->names ? stem_of(name) : 0;
+  if (stem == 0) return i;
+  memcpy(other, name, stem); /* of roles.def: short */
+  for (int k = 0; k < PACKED; ++k) {
+    strcpy(other + stem, packed[k]);
+    const int64_t found = embed__tensor_named(f, other);
+    if (found >= 0 && f->tensors[found].decode) return found;
+  }
+  return -1;
+}
+
+/* The bytes of a packed tensor's name that X.weight has too, up to the dot; 0 = it is no packed one's. */
+static size_t packed_stem(const char *name, size_t bytes) {
+  for (int k = 0; k < PACKED; ++k) {
+    const size_t end = strlen(packed[k]);
+    if (bytes > end && name[bytes - end - 1] == '.' && !memcmp(name + bytes - end, packed[k], end)) return bytes - end;
+  }
+  return 0;
+}
+
 static bool ends_in(const char *name, size_t bytes, const char *ending, size_t ending_bytes) {
   return bytes > ending_bytes && name[bytes - ending_bytes - 1] == '.' && !memcmp(name + bytes - ending_bytes, ending, ending_bytes);
+}
+
+/* The same of a name that may be a packed one. */
+static bool ends_as(const char *name, size_t bytes, const char *ending, size_t ending_bytes) {
+  if (ends_in(name, bytes, ending, ending_bytes)) return true;
+  const size_t has = packed_stem(name, bytes), wants = has ? stem_of(ending) : 0;
+  return wants && has > wants && name[has - wants - 1] == '.' && !memcmp(name + has - wants, ending, wants);
 }
 
 /* "model.layers.61.embed_tokens.weight": a part that is a number. */
@@ -66,7 +109,7 @@ typedef struct found {
 } found;
 
 static void try_ending(const embed__tensor *tensor, int64_t i, size_t bytes, int32_t role, found *f) {
-  if (!ends_in(tensor->name, bytes, f->ending, f->ending_bytes) || !fits(tensor, role)) return;
+  if (!ends_as(tensor->name, bytes, f->ending, f->ending_bytes) || !fits(tensor, role)) return;
   const bool in_list = is_in_a_list(tensor->name);
   if (bytes >= f->bytes[in_list]) return;
   f->tensor[in_list] = i;
@@ -103,28 +146,35 @@ static bool is_beside(const embed_file *f, const embed__tensor *tensor, const ch
 int64_t embed__role_named(const embed_file *f, int32_t role, const char **ending) {
   *ending = NULL;
   for (int k = 0; k < NAMES; ++k) {
-    int64_t i = names[k].role == role ? embed__tensor_named(f, names[k].name) : -1;
+    int64_t i = names[k].role == role ? tensor_called(f, names[k].name) : -1;
     if (i >= 0 && fits(&f->tensors[i], role) && (!names[k].beside || is_beside(f, &f->tensors[i], names[k].beside))) return i;
   }
   return tensor_ending(f, role, ending);
 }
 
 int64_t embed__role_sibling(const embed_file *f, int32_t role, int64_t of, const char *from, const char *to) {
-  enum { LONGEST = 512 };
   char name[LONGEST];
-  size_t bytes = strlen(f->tensors[of].name), from_bytes = strlen(from), to_bytes = strlen(to);
-  if (!ends_in(f->tensors[of].name, bytes, from, from_bytes) || bytes - from_bytes + to_bytes >= LONGEST) return -1;
-  memcpy(name, f->tensors[of].name, bytes - from_bytes);
-  memcpy(name + bytes - from_bytes, to, to_bytes + 1);
+  const char *const whole = f->tensors[of].name;
+  const size_t bytes = strlen(whole), to_bytes = strlen(to);
+  size_t stem = ends_in(whole, bytes, from, strlen(from)) ? bytes - strlen(from) : 0;
+  if (stem == 0 && !strcmp(from, WEIGHT)) stem = packed_stem(whole, bytes);
+  if (stem == 0 || stem + to_bytes >= LONGEST) return -1;
+  memcpy(name, whole, stem);
+  memcpy(name + stem, to, to_bytes + 1);
   int64_t i = embed__tensor_named(f, name);
   return i >= 0 && fits(&f->tensors[i], role) ? i : -1;
+}
+
+static bool is_called(const char *name, size_t bytes, const char *wanted) {
+  const size_t has = packed_stem(name, bytes);
+  return !strcmp(name, wanted) || (has && has == stem_of(wanted) && !memcmp(name, wanted, has));
 }
 
 bool embed__is_role_name(const char *name, int32_t role) {
   size_t bytes = strlen(name);
   for (int k = 0; k < NAMES; ++k)
     if (names[k].role == role && !names[k].beside &&
-        (!strcmp(name, names[k].name) || (names[k].ending && ends_in(name, bytes, names[k].name, strlen(names[k].name)))))
+        (is_called(name, bytes, names[k].name) || (names[k].ending && ends_as(name, bytes, names[k].name, strlen(names[k].name)))))
       return true;
   return false;
 }

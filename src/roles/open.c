@@ -59,7 +59,7 @@ embed_status embed_file_open(embed_context *ctx, const char *path, const embed_f
   EMBED__TRY(check_options(ctx, opts, &o));
   EMBED__TRY(embed__file_open(ctx, path, &o, out));
   embed_status status = embed__roles_resolve(ctx, *out);
-  if (status == EMBED_OK && is_of_transformers(*out)) status = embed__config_read(ctx, *out, path);
+  if (status == EMBED_OK && is_of_transformers(*out)) status = embed__config_read(ctx, *out, path, o.flags);
   if (status == EMBED_OK) status = read_tokens(ctx, *out, path, &o);
   if (status == EMBED_OK) status = check_vocab(ctx, *out, o.vocab);
   if (status != EMBED_OK) {

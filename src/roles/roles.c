@@ -7,6 +7,7 @@
 
 #include "core/checked.h"
 #include "core/error.h"
+#include "io/decoded.h"
 #include "roles/names.h"
 #include "roles/notes.h"
 
@@ -220,9 +221,8 @@ static embed_status resolve_given(embed_context *ctx, embed_file *f) {
   return EMBED_OK;
 }
 
-embed_status embed__roles_resolve(embed_context *ctx, embed_file *f) {
+static embed_status resolve_by_names(embed_context *ctx, embed_file *f) {
   const char *ending;
-  if (f->roles_given) return resolve_given(ctx, f);
   int64_t head = embed__role_named(f, EMBED_ROLE_HEAD, &ending);
   EMBED__TRY(find_table(ctx, f, head));
   EMBED__TRY(embed__tie(ctx, f, head));
@@ -236,6 +236,14 @@ embed_status embed__roles_resolve(embed_context *ctx, embed_file *f) {
   if (f->roles[EMBED_ROLE_HEAD] == f->own_head) return limit_vocab(ctx, f, f->own_head);
   f->tensors[f->own_head].vocab = f->tensors[f->roles[EMBED_ROLE_TOKEN]].vocab;
   return EMBED_OK;
+}
+
+/* The ends alone: of all tensors it would be an eighth of a file that is read. */
+embed_status embed__roles_resolve(embed_context *ctx, embed_file *f) {
+  EMBED__TRY(f->roles_given ? resolve_given(ctx, f) : resolve_by_names(ctx, f));
+  EMBED__TRY(embed__narrow_packed(ctx, f, f->roles[EMBED_ROLE_TOKEN]));
+  EMBED__TRY(embed__narrow_packed(ctx, f, f->roles[EMBED_ROLE_HEAD]));
+  return embed__narrow_packed(ctx, f, f->own_head);
 }
 
 embed_status embed_file_role(embed_context *ctx, const embed_file *f, embed_role role, int64_t *i) {

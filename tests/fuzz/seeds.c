@@ -2,6 +2,7 @@
 /* seeds FOLDER: writes FOLDER/TARGET/, what each fuzzer begins with: small files of each kind that the tests make. All of FOLDER/file's
  * stand in the folder of their format too. */
 #include "io/gguf_file.h"
+#include "io/packed_file.h"
 #include "io/safetensors_file.h"
 #include "io/vector_files.h"
 #include "io/zip_file.h"
@@ -110,9 +111,13 @@ static void config_seeds(void) {
       "06}",
       "{\"model_type\":\"gemma3\",\"text_config\":{\"model_type\":\"gemma3_text\",\"tie_word_embeddings\":false,\"final_logit_softcapping\":null},\"x\":[1,{}]"
       "}",
+      "{\"quantization\":{\"group_size\":64,\"bits\":4,\"x\":{\"bits\":8,\"group_size\":32},\"y\":false}}",
+      "{\"quantization_config\":{\"bits\":4,\"group_size\":128,\"quant_method\":\"gptq\",\"checkpoint_format\":\"gptq_v2\"}}",
   };
   seed("config", "granite", texts[0], strlen(texts[0]));
   seed("config", "gemma", texts[1], strlen(texts[1]));
+  seed("config", "mlx", texts[2], strlen(texts[2]));
+  seed("config", "gptq", texts[3], strlen(texts[3]));
 }
 
 static void json_seeds(void) {
@@ -166,6 +171,10 @@ static void zip_seeds(void) {
   file_seed("pytorch", "pytorch_deflated", zf, zf_count);
   torch_old_file(data, 12, sizeof data);
   file_seed("pytorch", "pytorch_old", zf, zf_count);
+  pk_script_module();
+  seed("pytorch", "pickle_script", pk, pk_count);
+  script_archive(data, sizeof data);
+  file_seed("pytorch", "pytorch_script", zf, zf_count);
 }
 
 static void file_seeds(void) {
@@ -178,6 +187,11 @@ static void file_seeds(void) {
   for (int kind = 0; kind < GOOD_SAFETENSORS; ++kind) {
     snprintf(name, sizeof name, "safetensors%d", kind);
     file_seed("safetensors", name, file, make_good_safetensors(kind, file));
+  }
+  for (int kind = 0; kind < PF_KINDS; ++kind) {
+    make_packed(kind);
+    snprintf(name, sizeof name, "packed%d", kind);
+    file_seed("safetensors", name, pf_file, pf_bytes);
   }
   file_seed("safetensors-index", "index", file, make_index(file, ROOM, "a", "1.safetensors", "b", "2.safetensors"));
   file_seed("pytorch-index", "torch_index", file, make_index(file, ROOM, "a", "1.bin", "b", "2.bin"));

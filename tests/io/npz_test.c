@@ -283,6 +283,59 @@ static void no_memory_is_asked_for_by_what_a_member_declares(void **state) {
   embed_context_release(ctx);
 }
 
+/* Allocations of a GiB and more fail; asked: of the largest. */
+static void *modest_allocate(void *arg, size_t bytes, size_t alignment) {
+  uint64_t *asked = arg;
+  if (bytes > *asked) *asked = bytes;
+  return bytes >> 30 ? NULL : aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+static void modest_release(void *arg, void *memory, size_t bytes, size_t alignment) {
+  (void)arg, (void)bytes, (void)alignment;
+  free(memory);
+}
+
+/* 4 GiB and 64 bytes, to be put into order, from a sparse file that may well hold them: with pointers of 32 bits no 64 bytes are asked for. */
+static void an_array_past_4_gib_is_never_cut_to_what_is_above_them(void **state) {
+  (void)state;
+  enum { BLOCK = 60000, SMALL = 2 * 5 + 128 + BLOCK };
+  const uint64_t array_bytes = ((uint64_t)1 << 32) + 64, whole = 128 + array_bytes, stored = whole / 16 + 1, hole = stored - SMALL;
+  embed_context *ctx = new_context(NULL);
+  NEEDS_ZLIB(ctx);
+  embed_context_release(ctx);
+  assert_int_equal(make_npy(array, 1, "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 536870920), }", 64, values, 0), 128);
+  memset(bits, 0, SMALL);
+  for (unsigned k = 0; k < 2; ++k) {
+    bits[1 + k] = (unsigned char)(128 >> 8 * k), bits[3 + k] = (unsigned char)~(128 >> 8 * k);
+    bits[5 + 128 + 1 + k] = (unsigned char)(BLOCK >> 8 * k), bits[5 + 128 + 3 + k] = (unsigned char)~(BLOCK >> 8 * k);
+  }
+  memcpy(bits + 5, array, 128);
+  zf_begin();
+  zf_raw("a.npy", ZF_DEFLATED, 8, 0, bits, SMALL, SMALL, 0);
+  zf_end(1);
+  const size_t wide = zf_members[0].entry + ZF_ENTRY + strlen("a.npy") + 4, locator = zf_count - ZF_END - 20, end = locator - 56;
+  const size_t data_end = zf_members[0].data + SMALL;
+  zf_put(wide, whole, 8);
+  zf_put(wide + 8, stored, 8);
+  zf_put(end + 48, zf_directory + hole, 8);
+  zf_put(locator + 8, end + hole, 8);
+  const char *path = write_file("large", zf, data_end);
+  const int descriptor = open(path, O_WRONLY | O_CLOEXEC);
+  assert_true(descriptor >= 0);
+  assert_true(lseek(descriptor, (off_t)(data_end + hole), SEEK_SET) > 0);
+  assert_int_equal(write(descriptor, zf + data_end, zf_count - data_end), (ssize_t)(zf_count - data_end));
+  assert_int_equal(close(descriptor), 0);
+  uint64_t asked = 0;
+  embed_allocator a = {.size = sizeof a, .arg = &asked, .allocate = modest_allocate, .release = modest_release};
+  embed_context_options o = {.size = sizeof o, .allocator = &a};
+  embed_file *f = NULL;
+  assert_int_equal(embed_context_create(&o, &ctx), EMBED_OK);
+  const embed_status status = embed_file_open(ctx, path, NULL, &f);
+  if (status != EMBED_E_MEMORY) fail_msg("%s: %s", embed_status_name(status), embed_error_text(ctx));
+  assert_true(sizeof(void *) == 4 ? asked < (1 << 20) : asked == array_bytes);
+  unlink(path);
+  embed_context_release(ctx);
+}
+
 static void no_single_wrong_byte_harms(void **state) {
   (void)state;
   embed_context *ctx = new_context(NULL);
@@ -428,6 +481,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(no_member_inflates_past_what_it_declares),
     cmocka_unit_test(archives_are_recognised_by_a_later_member),
     cmocka_unit_test(no_memory_is_asked_for_by_what_a_member_declares),
+    cmocka_unit_test(an_array_past_4_gib_is_never_cut_to_what_is_above_them),
     cmocka_unit_test(no_single_wrong_byte_harms),
     cmocka_unit_test(every_failed_allocation_is_an_error_and_nothing_else),
     cmocka_unit_test(lbl_gives_its_mean_losses),

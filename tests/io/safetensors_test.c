@@ -167,6 +167,12 @@ static void metadata_is_handed_out(void **state) {
   assert_int_equal(bytes, 0);
   assert_int_equal(embed_file_metadata(ctx, f, 2, &key, &value, &bytes), EMBED_E_NOT_FOUND);
   embed_file_release(f);
+  /* MLX's where there is none */
+  static const char null[] = "{\"__metadata__\":null,\"emb\":{\"dtype\":\"F32\",\"shape\":[1,1],\"data_offsets\":[0,4]}}";
+  f = open_file(ctx, write_file("meta", file, make_safetensors(file, null, 8, "abcd", 4)), NULL);
+  assert_int_equal(embed_file_count(f), 1);
+  assert_int_equal(embed_file_metadata(ctx, f, 0, &key, &value, &bytes), EMBED_E_NOT_FOUND);
+  embed_file_release(f);
   unlink(path_of("meta"));
   embed_context_release(ctx);
 }
@@ -279,6 +285,7 @@ static const hostile hostiles[] = {
     {"{\"emb\":{\"dtype\":\"F32\",\"shape\":[3,4]^}}", 48, EMBED_E_FORMAT, 0, "no \"data_offsets\""},
     {"{\"emb\":{\"dtype\\u0000\":\"F32\",\"shape\":[3,4],\"data_offsets\":[0,48]^}}", 48, EMBED_E_FORMAT, 0, "no \"dtype\""},
     {"{^\"e\\u0000mb\":{\"dtype\":\"F32\",\"shape\":[3,4],\"data_offsets\":[0,48]}}", 48, EMBED_E_FORMAT, 0, "NUL"},
+    {"{\"__metadata__\":^false}", 0, EMBED_E_FORMAT, 0, "metadata in braces"},
     {"{\"__metadata__\":^[]}", 0, EMBED_E_FORMAT, 0, "metadata in braces"},
     {"{\"__metadata__\":{\"a\":^1}}", 0, EMBED_E_FORMAT, 0, "a string"},
     {"{\"__metadata__\":{\"a\":^{}}}", 0, EMBED_E_FORMAT, 0, "a string"},

@@ -185,7 +185,7 @@ static void scales_that_are_not_understood_leave_no_table(void **state) {
               "more scales than one", 36},
              {"{\"w_zero_point\":{\"dtype\":\"I8\",\"shape\":[2],\"data_offsets\":[8,10]},\"w\":{\"dtype\":\"I8\",\"shape\":[2,2],\"data_offsets\":[0,4]},"
               "\"w_scale\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}",
-              "zero points are not read (I8 [2]), tensor w_zero_point", 10}};
+              "its zero points are not of int8, one for each scale (I8 [2]), tensor w_zero_point", 10}};
   for (size_t k = 0; k < sizeof odd / sizeof *odd; ++k)
     no_table(ctx, make_safetensors(file, odd[k].header, 8, (const unsigned char[64]){0}, odd[k].bytes), odd[k].why);
   unlink(path_of("refused"));
@@ -339,6 +339,26 @@ static void every_truncation_is_an_error_and_failures_of_memory_are_too(void **s
   embed_context_release(ctx);
 }
 
+static void a_scale_may_belong_to_64_columns(void **state) {
+  (void)state;
+  static const char header[] =
+      "{\"w\":{\"dtype\":\"I8\",\"shape\":[2,192],\"data_offsets\":[0,384]},\"w_scale\":{\"dtype\":\"F16\",\"shape\":[2,3],\"data_offsets\":[384,396]},"
+      "\"w_zero_point\":{\"dtype\":\"I8\",\"shape\":[2,3],\"data_offsets\":[396,402]}}";
+  static unsigned char data[402];
+  static float got[384];
+  for (int i = 0; i < 384; ++i) data[i] = (unsigned char)(5 * i);
+  for (int i = 0; i < 6; ++i) data[384 + 2 * i] = (unsigned char)(16 * i), data[385 + 2 * i] = 0x3C, data[396 + i] = (unsigned char)(50 * i); /* 1 + i / 64 */
+  embed_context *ctx = new_context(NULL);
+  embed_file *f = open_file(ctx, write_file("sixty-four", file, make_safetensors(file, header, 8, data, sizeof data)), NULL);
+  embed_table *t = table_of(ctx, f, "w");
+  read_rows(ctx, t, got);
+  for (int i = 0; i < 384; ++i) same(got[i], (float)(((int8_t)data[i] - (int8_t)data[396 + i / 64]) * (1 + (i / 64) / 64.0)), i / 192, i % 192);
+  embed_table_release(t);
+  embed_file_release(f);
+  unlink(path_of("sixty-four"));
+  embed_context_release(ctx);
+}
+
 /* The same bytes times other scales are another matrix. */
 static void a_head_with_scales_of_its_own_is_untied(void **state) {
   (void)state;
@@ -373,6 +393,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(hostile_scales_stay_in_their_rows),
       cmocka_unit_test(seven_threads_decode_the_same_bits),
       cmocka_unit_test(scales_may_lie_in_another_shard),
+      cmocka_unit_test(a_scale_may_belong_to_64_columns),
       cmocka_unit_test(a_head_with_scales_of_its_own_is_untied),
       cmocka_unit_test(a_gguf_head_of_nvfp4_has_one_scale),
       cmocka_unit_test(every_truncation_is_an_error_and_failures_of_memory_are_too),

@@ -305,6 +305,148 @@ static void what_training_saves_beside_tensors_is_passed_over(void **state) {
   embed_context_release(ctx);
 }
 
+/* --- TorchScript */
+
+static void a_script_module_opens_by_its_attributes(void **state) {
+  (void)state;
+  static const char *const names[] = {"embedding.weight", "layers.0.bias", "layers.1.bias", "buffers.scale", "packed.0"};
+  static const int64_t first[] = {0, 4, 8, 0, 0};
+  embed_context *ctx = new_context(NULL);
+  pk_script_module();
+  script_archive(file_floats(values, 12), sizeof values);
+  for (uint32_t flags = 0; flags < 8; ++flags) {
+    embed_file_options o = {.size = sizeof o, .flags = flags};
+    embed_file *f = open_file(ctx, write_file("script", zf, zf_count), &o);
+    assert_string_equal(embed_file_format(f), "pytorch");
+    assert_int_equal(embed_file_count(f), 5);
+    for (int64_t i = 0; i < 5; ++i) {
+      embed_tensor_info info = {.size = sizeof info};
+      assert_int_equal(embed_file_tensor(ctx, f, i, &info), EMBED_OK);
+      assert_string_equal(info.name, names[i]);
+      same_table(ctx, f, names[i], values + first[i], i ? 1 : 3, 4);
+    }
+    int64_t role = -1;
+    assert_int_equal(embed_file_role(ctx, f, EMBED_ROLE_TOKEN, &role), EMBED_OK);
+    assert_int_equal(role, 0);
+    assert_non_null(strstr(embed_file_notes(f), "7 objects of TorchScript"));
+    embed_file_release(f);
+  }
+  survives_failures(path_of("script"), NULL);
+  unlink(path_of("script"));
+  embed_context_release(ctx);
+}
+
+/* The pickle between its protocol and its end. */
+static const char *write_script(const char *code, size_t bytes) {
+  pk_begin();
+  pk_name("__torch__", "A");
+  pk_ops("q\x01)\x81q\x02"); /* 1: a class, 2: an object of it */
+  put_tensor("0");
+  pk_ops(
+      "q\x03"
+      "0");
+  pk_bytes(code, bytes);
+  script_archive(file_floats(values, 12), sizeof values);
+  return write_file("script", zf, zf_count);
+}
+
+/* Objects built of themselves, of one another, twice, of what is taken elsewhere: each attribute is in one place, and walks end. */
+static void objects_that_no_module_has_end(void **state) {
+  (void)state;
+#define BYTES(s) s, sizeof s - 1
+  static const struct {
+    const char *code;
+    size_t bytes;
+    embed_status status;
+    const char *names; /* of the tensors, or what the error says */
+  } cases[] = {
+      {BYTES("}U\x01wh\x03sb."), EMBED_OK, "w "},
+      {BYTES("h\x02"
+             "b."),
+       EMBED_E_FORMAT, "with tensors in it"}, /* of itself */
+      {BYTES("}U\x01wh\x03sbh\x02"
+             "b."),
+       EMBED_OK, "w "}, /* and once more of itself */
+      {BYTES("}U\x01wh\x03sb}U\x01vh\x03sb."), EMBED_OK, "w v "},
+      {BYTES("}U\x01wh\x03sq\x04"
+             "bh\x04"
+             "bh\x04U\x01vh\x03s0."),
+       EMBED_OK, "w "}, /* what it took is not shared */
+      {BYTES("h\x03h\x03\x86q\x04"
+             "bh\x04"
+             "b."),
+       EMBED_OK, "0 1 "}, /* a tuple, and again */
+      {BYTES("](h\x03h\x03"
+             "eb."),
+       EMBED_OK, "0 1 "}, /* a list */
+      {BYTES("h\x03"
+             "b."),
+       EMBED_OK, "0 "},
+      {BYTES("Nb}U\x01wh\x03sb."), EMBED_OK, "w "},
+      {BYTES("}U\x01kh\x02sb}U\x01wh\x03sb."), EMBED_OK, "w "}, /* its own attribute */
+      {BYTES("}U\x01"
+             "bh\x01)\x81q\x04}U\x01wh\x03sbsbh\x04}U\x01kh\x02sb0."),
+       EMBED_OK, "b.w "},                       /* each an attribute of the other */
+      {BYTES("U\x01wh\x03s."), EMBED_OK, "w "}, /* an item of it */
+      {BYTES("0h\x01."), EMBED_E_FORMAT, "with tensors in it"},
+      {BYTES("0h\x01}b."), EMBED_E_FORMAT, "sets attributes of what has none"},
+      {BYTES("0h\x01}R."), EMBED_E_FORMAT, "with tensors in it"},
+      {BYTES("0h\x01h\x01\x81}U\x01wh\x03sb."), EMBED_OK, "w "},
+      {BYTES("(b."), EMBED_E_FORMAT, "takes a value that nobody put"},
+      {BYTES("h\x03"
+             "a."),
+       EMBED_E_FORMAT, "fills what is no such container"},
+      {BYTES("0ctorch.jit._pickle\nrestore_type_tag\n)R."), EMBED_E_FORMAT, "marks the type of nothing"},
+      {BYTES("0ctorch.jit._pickle\nrestore_type_tag\nNR."), EMBED_E_FORMAT, "calls with what is no tuple"},
+      {BYTES("0ctorch.jit._pickle\nrestore_type_tag\nh\x03U\x06Tensor\x86R."), EMBED_OK, "tensor "},
+      {BYTES("ctorch.jit._pickle\nbuild_tensor_from_id\nK\x01\x85R0}U\x01wh\x03sb."), EMBED_OK, "w "},
+  };
+  embed_context *ctx = new_context(NULL);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    const char *path = write_script(cases[i].code, cases[i].bytes);
+    embed_file *f = NULL;
+    char names[64] = "";
+    const embed_status status = embed_file_open(ctx, path, NULL, &f);
+    if (status != cases[i].status) fail_msg("case %zu: %s", i, embed_error_text(ctx));
+    for (int64_t t = 0; f && t < embed_file_count(f); ++t) {
+      embed_tensor_info info = {.size = sizeof info};
+      assert_int_equal(embed_file_tensor(ctx, f, t, &info), EMBED_OK);
+      strncat(strncat(names, info.name, 20), " ", 2);
+    }
+    if (f && strcmp(names, cases[i].names) != 0) fail_msg("case %zu: %s", i, names);
+    if (!f && !strstr(embed_error_text(ctx), cases[i].names)) fail_msg("case %zu: %s", i, embed_error_text(ctx));
+    embed_file_release(f);
+  }
+#undef BYTES
+  unlink(path_of("script"));
+  embed_context_release(ctx);
+}
+
+static void a_script_module_cut_or_changed_anywhere_does_no_harm(void **state) {
+  (void)state;
+  static unsigned char good[PK_ROOM];
+  embed_context *ctx = new_context(NULL);
+  pk_script_module();
+  const size_t whole = pk_count;
+  memcpy(good, pk, whole);
+  for (size_t cut = 0; cut < whole; ++cut) {
+    pk_count = cut;
+    script_archive(file_floats(values, 12), sizeof values);
+    embed_file *f = NULL;
+    assert_int_equal(embed_file_open(ctx, write_file("script", zf, zf_count), NULL, &f), EMBED_E_FORMAT);
+  }
+  for (size_t at = 0; at < whole; ++at)
+    for (int v = 0; v < 12; ++v) {
+      memcpy(pk, good, whole);
+      pk[at] = (unsigned char)(v < 8 ? good[at] ^ 1 << v : "b}\x81R"[v - 8]);
+      pk_count = whole;
+      script_archive(file_floats(values, 12), sizeof values);
+      (void)try_file(ctx, write_file("script", zf, zf_count), NULL);
+    }
+  unlink(path_of("script"));
+  embed_context_release(ctx);
+}
+
 /* --- Few bytes that ask for much */
 
 /* The archive of a large pickle; freed by the caller. */
@@ -412,6 +554,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_parts_of_an_old_file_are_held_against_one_another),
     cmocka_unit_test(shards_open_by_their_index),
     cmocka_unit_test(what_training_saves_beside_tensors_is_passed_over),
+    cmocka_unit_test(a_script_module_opens_by_its_attributes),
+    cmocka_unit_test(objects_that_no_module_has_end),
+    cmocka_unit_test(a_script_module_cut_or_changed_anywhere_does_no_harm),
     cmocka_unit_test(what_is_repeated_is_not_paid_again_and_again),
 };
 TEST_MAIN(tests)

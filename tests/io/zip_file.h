@@ -282,4 +282,79 @@ static inline void pk_state_dict(void) {
   pk_ops("u.");
 }
 
+/* --- TorchScript: as torch/csrc/jit/serialization/pickler.cpp writes a module, whose classes are names of __torch__ */
+
+/* Up to where its attributes begin. */
+static inline void pk_object(const char *module, const char *name) {
+  pk_name(module, name);
+  pk_ops(")\x81}(");
+  pk_text("training");
+  pk_op(0x89);
+  pk_text("_is_full_backward_hook");
+  pk_op('N');
+}
+
+/* An embedding, a list of layers whose class is named once, a dict and numbers with their types, an object kept as a tuple. */
+static inline void pk_script_module(void) {
+  static const int64_t table[2] = {3, 4}, rows[2] = {4, 1}, four[1] = {4}, one[1] = {1};
+  pk_begin();
+  pk_object("__torch__", "Net");
+  pk_text("embedding");
+  pk_object("__torch__.torch.nn.modules.sparse", "Embedding");
+  pk_text("weight");
+  pk_tensor("FloatStorage", "0", 12, 0, 2, table, rows);
+  pk_ops("ub");
+  pk_text("layers");
+  pk_object("__torch__.torch.nn.modules.container", "ModuleList");
+  pk_text("0");
+  pk_name("__torch__.torch.nn.modules.linear.___torch_mangle_0", "Linear");
+  pk_ops("q\x05)\x81}(");
+  pk_text("bias");
+  pk_tensor("FloatStorage", "0", 12, 4, 1, four, one);
+  pk_ops("ub");
+  pk_text("1");
+  pk_ops("h\x05)\x81}(");
+  pk_text("bias");
+  pk_tensor("FloatStorage", "0", 12, 8, 1, four, one);
+  pk_ops("ubub");
+  pk_text("buffers");
+  pk_name("torch.jit._pickle", "restore_type_tag");
+  pk_ops("(}(");
+  pk_text("scale");
+  pk_tensor("FloatStorage", "0", 12, 0, 1, four, one);
+  pk_op('u');
+  pk_text("Dict[str, Tensor]");
+  pk_ops("tR");
+  pk_text("sizes");
+  pk_name("torch.jit._pickle", "build_intlist");
+  pk_ops(
+      "(](K\x03"
+      "K\x04"
+      "etR");
+  pk_text("kind");
+  pk_name("__torch__", "Kind");
+  pk_ops("K\x01R"); /* its value alone, no tuple */
+  pk_text("packed");
+  pk_name("__torch__.torch.classes.quantized", "PackedParams");
+  pk_ops(")\x81(");
+  pk_tensor("FloatStorage", "0", 12, 0, 1, four, one);
+  pk_ops("NtbubX"); /* a text behind the module: nothing of it counts */
+  pk_uint(0, 4);
+  pk_ops("0.");
+}
+
+/* What torch.jit.save puts beside the pickle. */
+static inline void script_archive(const void *storage, size_t bytes) {
+  static const char code[] = "class Net(Module):\n  def forward(self):\n    import os\n    return os.abort()\n";
+  zf_begin();
+  zf_raw("m/data.pkl", ZF_STORED, 8, 3, pk, pk_count, pk_count, zf_sum(pk, pk_count));
+  zf_add("m/byteorder", "little", 6);
+  zf_add("m/data/0", storage, bytes);
+  zf_add("m/code/__torch__.py", code, sizeof code - 1);
+  zf_add("m/code/__torch__.py.debug_pkl", "\x80\x02(t.", 5);
+  zf_add("m/constants.pkl", "\x80\x02).", 4);
+  zf_add("m/version", "3\n", 2);
+  zf_end(0);
+}
+
 #endif

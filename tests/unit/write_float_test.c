@@ -102,43 +102,10 @@ static void decimals_of_few_digits_are_written_so(void **state) {
   }
 }
 
-/* Many at once: each as it is written alone, behind a blank, within its room; little-endian at any address; none where one is not finite. */
-static void floats_in_a_row_are_written_as_each_is_alone(void **state) {
-  (void)state;
-  enum { MOST = 200, NUMBER = 1 + EMBED__FLOAT_TEXT };
-  static unsigned char numbers[4 * MOST + 1];
-  static char text[MOST * NUMBER + 1], want[MOST * NUMBER + 1];
-  uint64_t random = 5;
-  for (int round = 0; round < 2000; ++round) {
-    const int count = (int)(test_random(&random) >> 33) % (MOST + 1);
-    char *p = want;
-    for (int i = 0; i < count; ++i) {
-      uint32_t bits = (uint32_t)(test_random(&random) >> 20);
-      if (round % 3) bits = (bits & 0x807FFFFF) | (120 + (bits >> 23 & 15)) << 23; /* as vectors have them */
-      if (round % 7 == 0) bits &= 0xFFFF0000;
-      if ((bits >> 23 & 255) == 255) bits = 0;
-      for (int k = 0; k < 4; ++k) numbers[1 + 4 * i + k] = (unsigned char)(bits >> (8 * k));
-      *p++ = ' ';
-      p += embed__write_float(float_of(bits), p);
-    }
-    memset(text, '?', sizeof text);
-    const char *end = embed__write_floats(numbers + 1, count, text);
-    assert_int_equal(end - text, p - want);
-    assert_memory_equal(text, want, (size_t)(p - want));
-    assert_int_equal(text[count * NUMBER], '?');
-    if (count == 0) continue;
-    const int broken = (int)(test_random(&random) >> 33) % count;
-    numbers[1 + 4 * broken + 3] = 0x7F;
-    numbers[1 + 4 * broken + 2] |= 0x80; /* an infinity or a NaN */
-    assert_null(embed__write_floats(numbers + 1, count, text));
-  }
-}
-
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(known_numbers_are_written_as_people_write_them),
     cmocka_unit_test(every_power_of_two_and_its_neighbours_come_back),
     cmocka_unit_test(random_floats_come_back),
     cmocka_unit_test(decimals_of_few_digits_are_written_so),
-    cmocka_unit_test(floats_in_a_row_are_written_as_each_is_alone),
 };
 TEST_MAIN(tests)
