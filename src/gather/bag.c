@@ -205,7 +205,7 @@ static embed_status run(embed_context *ctx, bag_job *job) {
              : job->mode == EMBED_BAG_MIN ? EMBED__POOL_MIN
              : job->weights               ? EMBED__POOL_WEIGHTED
                                           : EMBED__POOL_SUM;
-  job->ahead = job->pool ? embed__side_ahead(EMBED__SIDE, t->packed_bytes) : embed__rows_ahead(t);
+  job->ahead = job->pool ? embed__side_ahead(t->packed_bytes) : embed__rows_ahead(t);
   EMBED__TRY(embed__work_rows_take(ctx, WORK_ROWS, t->dim, &job->work)); /* proves the product below */
   if (job->policy.oov == EMBED_OOV_ZERO) {
     EMBED__TRY(embed__scratch_get(ctx, t->dim, sizeof(float), &job->zero.at));

@@ -11,10 +11,10 @@ int64_t embed__rows_of_task(int64_t n, int64_t row_bytes) {
   return rows < most ? embed__ceil_div(rows, EMBED__SIDE) * EMBED__SIDE : rows;
 }
 
-int64_t embed__side_ahead(int64_t side, int64_t stored_bytes) {
+int64_t embed__side_ahead(int64_t stored_bytes) {
   enum { MOST_STEPS = 4 };
   int64_t rows = embed__ceil_div(EMBED__AHEAD_SIDE_BYTES, stored_bytes);
-  return side * embed__max(1, embed__min(MOST_STEPS, embed__ceil_div(rows, side)));
+  return EMBED__SIDE * embed__max(1, embed__min(MOST_STEPS, embed__ceil_div(rows, EMBED__SIDE)));
 }
 
 embed__way embed__way_of(const void *at, int64_t n, int64_t width, int64_t step, bool whole_rows) {

@@ -17,10 +17,25 @@
  * So: 8, past the caches, wherever an output fits none; through a stage where its rows have no whole lines. Steps of 4
  * and of 8 rows past the caches measured best on a Zen 4, too: there 1.4 to 1.6 times FBGEMM's f32 kernel, which takes one
  * row at a time with plain stores.
- * Into a cached output (512 rows of 768): f32 15.4 as a memcpy loop, 4 side by side 18.5, 8 16.8; bf16 20.5 as a plain
- * loop, 32.5 and 30.3; int8 22.5, 46.6 and 45.8. Stores past the cache are slower there, so is fetching the output
- * ahead (by 5 to 50 %); fetching rows with the NTA hint halves the speed. An f32 loop is at 0.6 of what reading allows:
- * 1.7 times its speed is past the limit of this machine.
+ *
+ * Those figures are of rows fetched into the first-level cache. Fetched into the second (a table of 2 GiB, the two in turns, GB/s
+ * written, of bags read; not measured on a Zen):
+ *
+ *                            f32 384   768  4096   bf16 384   768  4096   int8 384   768  4096
+ *   past the caches, first      12.5  14.4  15.6       14.8  18.2  24.1       16.0  20.4  28.2
+ *                    second     13.5  15.5  16.2       15.7  18.7  24.3       18.1  21.6  28.9
+ *   512 rows, cached, loop      10.4  11.8  13.1       11.6  12.5               8.9  12.6
+ *     4 side by side, first     12.8  13.8  13.1       15.4  19.4              17.3  25.2
+ *     8 side by side, second    14.6  14.7  13.3       18.4  19.7              19.6  27.3
+ *   bags of 32, first           14.2  15.9  19.5        9.8  13.3               6.5   7.4  12.9
+ *               second          15.0  17.5  20.7       10.8  14.1               7.1   8.1  13.1
+ *
+ * From a table in the last-level cache lookups gain 5 to 20 % likewise; bags of rows of 384 columns lose 8 %, and 30 % where the whole
+ * table is in the second. With the second, 8 rows are at least as fast as 4 into a cached output, but for 3 % at 4096 columns;
+ * fetching 2 or 3 steps ahead changes nothing above 5 %, chunks of 128 or 512 bytes, 16 rows, and fetching into both nothing.
+ * Cached f32 outputs: rows at random that are only read, 8 side by side, come at 1.45 to 1.53 times the speed of a memcpy loop, so
+ * 1.7 times is past the limit of this machine; 1.2 to 1.55 times of it is reached in the bare loops (1.1 at 4096 columns, whose 512 rows
+ * are 8 MiB). Stores past the cache are slower there, so is fetching the output ahead (by 5 to 50 %); the NTA hint halves the speed.
  * Bags: 8 rows a step into a row that stays in the first-level cache, 0.8 of the read limit at 768 columns, 1.0 at 4096,
  * 0.75 at 384; row by row 0.6. */
 #ifndef EMBED__GATHER_PLAN_H
@@ -46,9 +61,6 @@ enum {
   EMBED__AHEAD_ROWS = 16,
   /* Side by side: the next step's rows are asked for, and of short ones more, to so many bytes. */
   EMBED__AHEAD_SIDE_BYTES = 4 << 10,
-  /* Rows that go side by side into a cache: with as many as past it, lines of the output leave the first-level cache
-   * between two steps. */
-  EMBED__SIDE_CACHED = 4,
   /* Rows of one task, bytes: a 64th of the work, between what is far above the cost of handing a task out and what lets
    * threads end together. The first rows of a task are not asked for by the rows before them: few tasks are better. */
   EMBED__TASK_BYTES = 256 << 10, /* where rows are taken one by one */
@@ -62,8 +74,8 @@ enum {
 int64_t embed__rows_of_task(int64_t n, int64_t row_bytes);
 static inline int64_t embed__rows_per_task(int64_t row_bytes) { return row_bytes < EMBED__TASK_BYTES ? EMBED__TASK_BYTES / row_bytes : 1; }
 
-/* How many rows ahead of a step of `side` rows the rows are fetched that come next; at least `side`. */
-int64_t embed__side_ahead(int64_t side, int64_t stored_bytes);
+/* How many rows ahead of a step of EMBED__SIDE rows the rows are fetched that come next; at least that many. */
+int64_t embed__side_ahead(int64_t stored_bytes);
 
 typedef enum embed__way {
   EMBED__WAY_PLAIN,      /* into the caches */

@@ -11,10 +11,9 @@ static int64_t stored_at(const embed__ids *ids, const embed__id_policy *policy, 
   return embed__row_of_id(policy, embed__id_at(ids, position));
 }
 
-int embed__side_rows(const embed_table *t, const embed__ids *ids, const embed__id_policy *policy, int64_t from, int64_t end, int most,
-                     const unsigned char **rows) {
+int embed__side_rows(const embed_table *t, const embed__ids *ids, const embed__id_policy *policy, int64_t from, int64_t end, const unsigned char **rows) {
   int count = 0;
-  for (; count < most && from + count < end; ++count) {
+  for (; count < EMBED__SIDE && from + count < end; ++count) {
     int64_t stored = stored_at(ids, policy, from + count);
     if (stored < 0) break;
     rows[count] = embed__row(t, stored);
@@ -77,7 +76,7 @@ static void side_rows(void *arg, int64_t task, int32_t worker) {
   embed__rows rows = {.group = t->group, .dim = t->dim, .bytes = t->packed_bytes};
   int64_t step = m.stage ? side->out.width_bytes : side->out.row_bytes;
   for (int64_t i = first, count; i < end; i += count) {
-    rows.count = embed__side_rows(t, &side->ids, &side->policy, i, end, side->side, rows.row);
+    rows.count = embed__side_rows(t, &side->ids, &side->policy, i, end, rows.row);
     count = embed__max(1, rows.count);
     unsigned char *at = room_for(&m, i, &count);
     if (rows.count == 0) {
@@ -105,8 +104,7 @@ embed_status embed__side_run(embed_context *ctx, embed__side *side) {
   const embed__sink *out = &side->out;
   side->way = embed__way_of(out->at, side->ids.n, out->width_bytes, out->row_bytes, !side->copies);
   side->rows_per_task = embed__rows_of_task(side->ids.n, embed__max(out->width_bytes, side->t->packed_bytes));
-  side->side = side->way == EMBED__WAY_PLAIN ? EMBED__SIDE_CACHED : EMBED__SIDE;
-  side->ahead = embed__side_ahead(side->side, side->t->packed_bytes);
+  side->ahead = embed__side_ahead(side->t->packed_bytes);
   if (side->way == EMBED__WAY_STAGE || side->way == EMBED__WAY_STAGE_ROWS) EMBED__TRY(take_stages(ctx, side));
   return embed__run(ctx, embed__ceil_div(side->ids.n, side->rows_per_task), side_rows, side);
 }

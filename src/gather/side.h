@@ -18,7 +18,6 @@ typedef struct embed__side {
   /* Planned by embed__side_run. */
   embed__way way;
   int64_t rows_per_task;
-  int side;      /* most rows side by side */
   int64_t ahead; /* rows */
   unsigned char *stages;
   int64_t stage_rows, stage_bytes; /* of each worker */
@@ -30,9 +29,8 @@ static inline bool embed__side_can(const embed_context *ctx, const embed_table *
 }
 embed_status embed__side_run(embed_context *ctx, embed__side *side);
 
-/* The stored rows of positions from on, up to the first that has none, `most` or `end`; how many. */
-int embed__side_rows(const embed_table *t, const embed__ids *ids, const embed__id_policy *policy, int64_t from, int64_t end, int most,
-                     const unsigned char **rows);
+/* The stored rows of positions from on, up to the first that has none, EMBED__SIDE or `end`; how many. */
+int embed__side_rows(const embed_table *t, const embed__ids *ids, const embed__id_policy *policy, int64_t from, int64_t end, const unsigned char **rows);
 /* rows->ahead: the rows of positions from .. from + rows->count - 1, as far as there are any before `end`. */
 void embed__side_fetch(const embed_table *t, const embed__ids *ids, const embed__id_policy *policy, int64_t from, int64_t end, embed__rows *rows);
 

@@ -34,12 +34,13 @@ INLINE int64_t stored_at(embed__form form, int64_t group, int64_t j) {
   }
 }
 
-/* Of a K block's fields this meets the q; the few bytes of scales come with them or with the next. */
+/* Into the second-level cache: a fetch into the first holds one of its few line buffers until memory answers, which stores
+ * and loads want. Of a K block's fields this meets the q; the few bytes of scales come with them or with the next. */
 INLINE void fetch_chunk(embed__form form, int64_t group, const unsigned char *row, int64_t j) {
   enum { K = 256 };
   const int64_t lines = (stored_at(form, group, K) * CHUNK / K + 63) / 64;
   const uintptr_t at = (uintptr_t)(row + stored_at(form, group, j));
-  UNROLL for (int i = 0; i < lines; ++i) prefetch(at + (uintptr_t)(64 * i));
+  UNROLL for (int i = 0; i < lines; ++i) prefetch_to_l2(at + (uintptr_t)(64 * i));
 }
 
 INLINE float float_at(const unsigned char *at) {
@@ -267,7 +268,7 @@ INLINE void chunk_columns(embed__form form, int64_t group, const unsigned char *
 }
 
 INLINE void fetch_last(const embed__rows *rows) {
-  for (int r = 0; r < rows->count; ++r) prefetch((uintptr_t)(rows->ahead[r] + rows->bytes - 1));
+  for (int r = 0; r < rows->count; ++r) prefetch_to_l2((uintptr_t)(rows->ahead[r] + rows->bytes - 1));
 }
 
 INLINE void decode_rows(embed__form form, int64_t group, last_of_form *last, const embed__rows *rows, float scale, const embed__place *to) {
@@ -419,7 +420,7 @@ INLINE void copy_as(const embed__rows *rows, const embed__place *to, bool stream
     unsigned char *out = first + at;
     for (int r = 0; r < rows->count; ++r, out += step) {
       words v[VECTORS];
-      UNROLL for (int b = 0; b < STEP; b += 64) prefetch((uintptr_t)(rows->ahead[r] + at + b));
+      UNROLL for (int b = 0; b < STEP; b += 64) prefetch_to_l2((uintptr_t)(rows->ahead[r] + at + b));
       UNROLL for (int i = 0; i < VECTORS; ++i) v[i] = load_words(rows->row[r] + at + i * BYTES);
       UNROLL for (int i = 0; i < VECTORS; ++i) {
         if (streaming)
@@ -433,8 +434,8 @@ INLINE void copy_as(const embed__rows *rows, const embed__place *to, bool stream
   unsigned char *out = first;
   for (int r = 0; r < rows->count; ++r, out += step) {
     int64_t rest = at;
-    prefetch((uintptr_t)(rows->ahead[r] + at));
-    prefetch((uintptr_t)(rows->ahead[r] + bytes - 1));
+    prefetch_to_l2((uintptr_t)(rows->ahead[r] + at));
+    prefetch_to_l2((uintptr_t)(rows->ahead[r] + bytes - 1));
     for (; rest + BYTES <= bytes; rest += BYTES) {
       if (streaming)
         stream_words(out + rest, load_words(rows->row[r] + rest));

@@ -16,8 +16,8 @@
  * Exact: error <= 2e-6 of sum |w||x|. Rounded: the same, against x rounded to that dtype first.
  *
  * Order of the float forms, exact: columns ascending in chains of 256 that start at 0, w[j] * x[j] added by FMA (scalar:
- * product and sum rounded apart); the chains' sums are added in ascending order. So avx2 and avx512 give the same bits,
- * and f16 and bf16 those of the same numbers in f32. */
+ * product and sum rounded apart); the chains' sums are added in ascending order. So avx2, avx512 and neon give the same
+ * bits, and f16 and bf16 those of the same numbers in f32. */
 #ifndef EMBED__PANEL_H
 #define EMBED__PANEL_H
 
@@ -79,5 +79,6 @@ void embed__panel_scalar(embed__panel_kernels *k);
 void embed__panel_avx2(embed__panel_kernels *k);
 void embed__panel_avx512(embed__panel_kernels *k);
 void embed__panel_avx512bf16(embed__panel_kernels *k);
+void embed__panel_neon(embed__panel_kernels *k);
 
 #endif

@@ -82,7 +82,8 @@ static int64_t pack_rows(const embed_context *ctx, const embed__sweep *s, int *f
   const embed__panel_kernels *k = &ctx->kernels->panel;
   const int stored = s->form;
   *form = stored < 0 || is_quantised(stored) || !k->pack[stored] ? EMBED__PANEL_F32 : stored;
-  if (is_quantised(stored) && s->activation != EMBED__EXACT && k->pack[stored] && has_own(ctx, s->activation, k->prepared[stored])) {
+  /* A level with vectors for quantised panels has some for the rows as well; scalar's products are slower than panels of floats. */
+  if (is_quantised(stored) && s->activation != EMBED__EXACT && has_own(ctx, s->activation, k->in_place[stored])) {
     *form = stored;
     return PACK_ROWS;
   }
@@ -108,8 +109,7 @@ static void choose_way(const embed_context *ctx, embed__sweep *s, bool blas) {
   s->form = embed__form_of(t);
   s->multiplier = NULL;
   s->round = s->activation != EMBED__EXACT;
-  const bool wide = k->vector_bits >= ctx->kernels->dot.vector_bits; /* neon has tiles and no panels of its own */
-  const bool pack = s->n >= pack_rows(ctx, s, &packed) && wide && !reproducible && !(s->prepared && packed == s->form);
+  const bool pack = s->n >= pack_rows(ctx, s, &packed) && !reproducible && !(s->prepared && packed == s->form);
   if (s->force_blas || (blas && s->direct && !s->prepared && blas_pays(ctx, s->n))) {
     s->way = EMBED__BY_BLAS;
   } else if (direct_pays(ctx, s)) {
@@ -125,7 +125,7 @@ static void choose_way(const embed_context *ctx, embed__sweep *s, bool blas) {
     choose_multiplier(ctx, s, k->prepared[s->form]);
   } else {
     s->way = EMBED__IN_PLACE;
-    const embed__multiplier *in_place = s->form >= 0 && wide ? k->in_place[s->form] : NULL;
+    const embed__multiplier *in_place = s->form >= 0 ? k->in_place[s->form] : NULL;
     bool rounded = s->activation != EMBED__EXACT && in_place && has_own(ctx, s->activation, in_place);
     if (rounded || (t->codec->stored < 0 && in_place && in_place[EMBED__EXACT].multiply)) choose_multiplier(ctx, s, in_place);
   }

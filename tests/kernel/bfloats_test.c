@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Floats rounded to bfloats for products, against the conversion of core/half.h. */
-#include "levels.h"
+#include "timed.h"
 
 /* As core/half.h, but subnormal numbers are 0. */
 static uint32_t bfloat_of(float x) {
@@ -59,8 +59,45 @@ static void known_numbers(void **state) {
   each_level(0, check_known);
 }
 
+/* --- timed: 4,096 numbers --- */
+
+typedef struct timed_rounding {
+  const embed__kernels *k;
+  float *x;
+  float *to;
+  uint32_t *words;
+  int64_t n;
+} timed_rounding;
+
+static void run_round_to(void *job) {
+  timed_rounding *t = job;
+  t->k->bfloats.round_to(t->x, t->to, t->n);
+}
+static void run_along(void *job) {
+  timed_rounding *t = job;
+  t->k->bfloats.pair_along(t->x, t->n, t->words);
+}
+static void run_across(void *job) {
+  timed_rounding *t = job;
+  t->k->bfloats.pair_across(t->x, t->to, t->n, t->words);
+}
+
+static void time_rounding(const embed__kernels *k, kernel_timer *timer) {
+  enum { N = 4096 };
+  static float x[N], to[N];
+  static uint32_t words[N];
+  uint64_t state = 3;
+  for (int i = 0; i < N; ++i) x[i] = test_uniform(&state);
+  timed_rounding t = {k, x, to, words, N};
+  kernel_bench(timer, &(timed_case){"round", (timed_kernel *)k->bfloats.round_to, run_round_to, &t, 8.0 * N, TIMED_BYTES});
+  kernel_bench(timer, &(timed_case){"pairs along a row", (timed_kernel *)k->bfloats.pair_along, run_along, &t, 6.0 * N, TIMED_BYTES});
+  kernel_bench(timer, &(timed_case){"pairs of two rows", (timed_kernel *)k->bfloats.pair_across, run_across, &t, 12.0 * N, TIMED_BYTES});
+}
+KERNEL_CASES(time_rounding)
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(numbers_are_rounded_to_nearest_even_and_subnormals_to_0),
     cmocka_unit_test(known_numbers),
+    cmocka_unit_test(timed_cases_run),
 };
-TEST_MAIN(tests)
+KERNEL_MAIN("bfloats", tests, time_rounding)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Floats as text at every level: the bytes that embed__write_float writes of each alone, which unit/write_float_test.c holds against printf. */
-#include "levels.h"
+#include "timed.h"
 
 #include "io/floats.h"
 
@@ -125,10 +125,36 @@ static void hardly_a_usual_number_is_left_to_the_caller(void **state) {
   each_level(0, check_asked);
 }
 
+/* --- timed: 4,096 numbers of vectors --- */
+
+typedef struct timed_text {
+  const embed__kernels *k;
+  const unsigned char *numbers;
+  char *text;
+  int64_t count;
+} timed_text;
+
+static void run_text(void *job) {
+  timed_text *t = job;
+  t->k->digits.floats(t->numbers, t->count, t->text, embed__powers_of_ten, write_alone);
+}
+
+static void time_text(const embed__kernels *k, kernel_timer *timer) {
+  enum { COUNT = 4096 };
+  static unsigned char numbers[4 * COUNT];
+  static char text[COUNT * EMBED__DIGITS_TEXT];
+  uint64_t state = 3;
+  for (int64_t i = 0; i < COUNT; ++i) put_bits(numbers + 4 * i, embed__bits_of_f32(test_uniform(&state)));
+  timed_text t = {k, numbers, text, COUNT};
+  kernel_bench(timer, &(timed_case){"floats", (timed_kernel *)k->digits.floats, run_text, &t, 4.0 * COUNT, TIMED_BYTES});
+}
+KERNEL_CASES(time_text)
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(texts_are_those_of_each_number_alone),
     cmocka_unit_test(edges_of_every_power_are_too),
     cmocka_unit_test(no_text_where_a_number_is_not_finite),
     cmocka_unit_test(hardly_a_usual_number_is_left_to_the_caller),
+    cmocka_unit_test(timed_cases_run),
 };
-TEST_MAIN(tests)
+KERNEL_MAIN("digits", tests, time_text)

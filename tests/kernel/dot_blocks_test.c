@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Products of quantised rows in place: the bits of decoded rows under the tile of floats. */
-#include "levels.h"
+#include "timed.h"
 
 #include "codec/codec.h"
 
@@ -16,7 +16,7 @@ static const struct kind {
     {EMBED_Q5_K, EMBED__FORM_q5_k, {0, 2}, 256, 176},      {EMBED_Q6_K, EMBED__FORM_q6_k, {208, -1}, 256, 210},
 };
 
-/* Rows of any bits, stride bytes apart, the last of which ends at an unreadable page; scales from tiny to large. */
+/* Rows of any bits, stride bytes apart, between the ends of which and an unreadable page nothing is; scales from tiny to large. */
 typedef struct setup {
   const struct kind *kind;
   int64_t dim, packed, stride, ldx;
@@ -46,8 +46,9 @@ static setup setup_new(const struct kind *kind, int64_t dim, int32_t group, uint
   uint64_t state = seed;
   setup s = {.kind = kind, .dim = dim, .group = group, .packed = embed__row_bytes(kind->dtype, dim, group), .ldx = dim + (int64_t)seed % 3};
   s.stride = s.packed + (int64_t)seed % PAD; /* any alignment of rows */
-  s.table = guarded_new((size_t)((ROWS - 1) * s.stride + s.packed), 1);
-  s.hidden = guarded_new((size_t)((HIDDEN - 1) * s.ldx + dim) * sizeof(float), 1);
+  const int at_end = seed % 4 != 3;
+  s.table = guarded_new((size_t)((ROWS - 1) * s.stride + s.packed), at_end);
+  s.hidden = guarded_new((size_t)((HIDDEN - 1) * s.ldx + dim) * sizeof(float), at_end);
   s.x = (float *)(void *)s.hidden.at;
   s.decoded = malloc((size_t)(ROWS * dim) * sizeof(float));
   random_bytes(s.table.at, (size_t)((ROWS - 1) * s.stride + s.packed), &state);
@@ -183,10 +184,52 @@ static void control_bits_stay(void **state) {
   each_level(0, check_controls);
 }
 
+/* --- timed: 40 rows of 1024 columns; the specification decodes them first --- */
+
+typedef struct timed_blocks {
+  const embed__kernels *k;
+  const setup *s;
+  int64_t n;
+  float z[HIDDEN * ROWS];
+} timed_blocks;
+
+static void run_blocks(void *job) {
+  timed_blocks *t = job;
+  const setup *s = t->s;
+  embed__dot_blocks *tile = t->k->dot_blocks.tile[s->kind->form];
+  if (tile) {
+    tile(s->table.at, s->stride, ROWS, s->x, s->ldx, t->n, s->dim, s->group, t->z, ROWS);
+  } else {
+    decode_all(s);
+    t->k->dot.tile[EMBED__STORED_F32](s->decoded, 4 * s->dim, ROWS, s->x, s->ldx, t->n, s->dim, t->z, ROWS);
+  }
+}
+
+static void time_blocks(const embed__kernels *k, kernel_timer *timer) {
+  static timed_blocks t;
+  for (int f = 0; f < FORMS; ++f) {
+    embed__dot_blocks *tile = k->dot_blocks.tile[kinds[f].form];
+    setup s = setup_new(&kinds[f], 1024, kinds[f].block_columns ? 0 : 32, 3);
+    t.k = k, t.s = &s;
+    for (t.n = 1; t.n <= 8; t.n *= 8) {
+      char what[32];
+      snprintf(what, sizeof what, "%s, %d hidden", embed__dtype_name(kinds[f].dtype), (int)t.n);
+      timed_case c = {
+          what,       tile ? (timed_kernel *)tile : (timed_kernel *)embed__codec_find(kinds[f].dtype)->decode, run_blocks, &t, (double)(ROWS * s.stride),
+          TIMED_BYTES};
+      if (t.n > 1) c.amount = 2.0 * ROWS * (double)(s.dim * t.n), c.limit = TIMED_OPERATIONS;
+      kernel_bench(timer, &c);
+    }
+    setup_free(&s);
+  }
+}
+KERNEL_CASES(time_blocks)
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(products_have_the_bits_of_decoded_rows),
     cmocka_unit_test(products_are_within_2e_6_of_double),
     cmocka_unit_test(what_is_no_number_touches_its_own_products_alone),
     cmocka_unit_test(control_bits_stay),
+    cmocka_unit_test(timed_cases_run),
 };
-TEST_MAIN(tests)
+KERNEL_MAIN("dot_blocks", tests, time_blocks)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tile products: the order of a sum is the documented one, whatever the shape of the tile and its place in it. */
-#include "levels.h"
+#include "timed.h"
 
 enum { ROWS = 33, HIDDEN = 17 };
 static const int64_t counts[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33}, hiddens[] = {0, 1, 2, 3, 4, 5, 7, 8, 16, 17};
@@ -223,6 +223,40 @@ static void control_bits_stay_as_they_are(void **state) {
   each_level(0, check_control);
 }
 
+/* --- timed: 64 rows of 1024 columns --- */
+
+enum { TIMED_ROWS = 64, TIMED_DIM = 1024, TIMED_HIDDEN = 16 };
+typedef struct timed_tile {
+  embed__dot_tile *tile;
+  int64_t row_bytes, n;
+  float x[TIMED_HIDDEN * TIMED_DIM], z[TIMED_HIDDEN * TIMED_ROWS];
+  unsigned char rows[TIMED_ROWS * 4 * TIMED_DIM];
+} timed_tile;
+
+static void run_tile(void *job) {
+  timed_tile *t = job;
+  t->tile(t->rows, t->row_bytes, TIMED_ROWS, t->x, TIMED_DIM, t->n, TIMED_DIM, t->z, TIMED_ROWS);
+}
+
+static void time_tiles(const embed__kernels *k, kernel_timer *timer) {
+  static const char *const names[EMBED__STORED_COUNT] = {"f32", "f16", "bf16", "i8"};
+  static timed_tile t;
+  uint64_t state = 7;
+  for (int form = 0; form < EMBED__STORED_COUNT; ++form) {
+    t.tile = k->dot.tile[form];
+    t.row_bytes = packed_bytes(form, TIMED_DIM);
+    fill(form, t.rows, t.row_bytes, TIMED_ROWS, TIMED_DIM, t.x, TIMED_DIM, TIMED_HIDDEN, &state);
+    for (t.n = 1; t.n <= TIMED_HIDDEN; t.n *= 4) {
+      char what[32];
+      snprintf(what, sizeof what, "%s, %d hidden", names[form], (int)t.n);
+      timed_case c = {what, (timed_kernel *)t.tile, run_tile, &t, (double)(TIMED_ROWS * t.row_bytes), TIMED_BYTES};
+      if (t.n > 1) c.amount = 2.0 * TIMED_ROWS * TIMED_DIM * (double)t.n, c.limit = TIMED_OPERATIONS;
+      kernel_bench(timer, &c);
+    }
+  }
+}
+KERNEL_CASES(time_tiles)
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(sums_keep_their_order_in_tiles_of_every_shape),
     cmocka_unit_test(tiles_at_the_end_of_a_table_read_nothing_past_it),
@@ -230,5 +264,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(sums_are_within_2e_6_of_double),
     cmocka_unit_test(nonfinite_rows_touch_no_other_sum),
     cmocka_unit_test(control_bits_stay_as_they_are),
+    cmocka_unit_test(timed_cases_run),
 };
-TEST_MAIN(tests)
+KERNEL_MAIN("dot", tests, time_tiles)

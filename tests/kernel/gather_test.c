@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Gather kernels: rows side by side have the bits of the codec's own loop at level scalar, row after row, and nothing
  * outside rows and outputs is touched. */
-#include "levels.h"
+#include "timed.h"
 
 #include "codec/codec.h"
 
-enum { ROW_ROOM = 4 * LONGEST + 64, COUNTS = 4 };
-static const int counts[COUNTS] = {1, 3, 5, EMBED__SIDE};
-static const int64_t dims[] = {1, 5, 8, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65, 95, 96, 100, 127, 128, 192, 256, 300, 384, 511, 512, 768, 1024};
+enum { ROW_ROOM = 4 * LONGEST + 64, COUNTS = EMBED__SIDE, EVERY_DIM = 66 };
+/* After every tail of a step; multiples of 32 and of 256 are all that some forms can have. */
+static const int64_t longer_dims[] = {95, 96, 100, 127, 128, 192, 256, 300, 384, 511, 512, 768, 1024};
 static const embed_dtype dtypes[] = {
 #define DTYPE(constant, codec, name, block, block_bytes, row_extra, whole) constant,
 #include "core/dtypes.def"
 #undef DTYPE
 };
-enum { DIMS = sizeof dims / sizeof *dims, DTYPES = sizeof dtypes / sizeof *dtypes };
+enum { DIMS = EVERY_DIM + sizeof longer_dims / sizeof *longer_dims, DTYPES = sizeof dtypes / sizeof *dtypes };
 static embed__kernels scalar;
 
 typedef struct form {
@@ -72,7 +72,8 @@ static void each_form(const embed__kernels *k, form_check *check) {
     if (!k->gather.decode[codec->form]) continue;
     for (int32_t group = 32; group <= (dtypes[d] == EMBED_I4_GROUP ? 128 : 32); group *= 2) {
       for (int l = 0; l < DIMS; ++l) {
-        form f = {.dtype = dtypes[d], .codec = codec, .group = group, .dim = dims[l], .bytes = embed__row_bytes(dtypes[d], dims[l], group)};
+        const int64_t dim = l < EVERY_DIM ? l + 1 : longer_dims[l - EVERY_DIM];
+        form f = {.dtype = dtypes[d], .codec = codec, .group = group, .dim = dim, .bytes = embed__row_bytes(dtypes[d], dim, group)};
         if (f.bytes > 0) check(k, &f, &state);
       }
     }
@@ -130,17 +131,21 @@ static void check_decoded(const embed__kernels *k, const form *f, const embed__r
   }
 }
 
+/* Counts of one form and length: all where the length is a tail, else one of few and one of many. */
+static int next_count(const form *f, int count) { return f->dim <= EVERY_DIM || f->dim % 32 == 0 ? count + 1 : count + 5; }
+
 static stand *rows_of_test;
+/* Outputs that go past the caches start on a line: they end at an unreadable page, or begin at one. */
 static void check_form_decodes(const embed__kernels *k, const form *f, uint64_t *state) {
   static const embed_dtype types[] = {EMBED_F32, EMBED_F16, EMBED_BF16};
-  for (int c = 0; c < COUNTS; ++c) {
-    embed__rows rows = stored_rows(rows_of_test, f, counts[c], state);
+  for (int count = 1; count <= COUNTS; count = next_count(f, count)) {
+    embed__rows rows = stored_rows(rows_of_test, f, count, state);
     for (int t = 0; t < 3; ++t) {
       const int64_t width = f->dim * (t ? 2 : 4), lines = (width + 63) / 64 * 64;
       for (int streaming = 0; streaming < 2; ++streaming) {
-        const int64_t step = streaming ? lines + 64 * (c % 2) : width + (c % 2 ? 7 : 0);
-        const size_t room = (size_t)(step * (counts[c] - 1) + (streaming ? lines : width));
-        guarded out = guarded_new(room, 1); /* ends at a page, hence at a line */
+        const int64_t step = streaming ? lines + 64 * (count % 2) : width + (count % 2 ? 7 : 0);
+        const size_t room = (size_t)(step * (count - 1) + (streaming ? lines : width));
+        guarded out = guarded_new(room, (f->dim + count + t) % 3 != 0);
         embed__place place = {.at = out.at, .step = step, .type = types[t], .streaming = streaming};
         check_decoded(k, f, &rows, &place, out.at, room);
         guarded_free(out);
@@ -186,8 +191,8 @@ static void check_form_pools(const embed__kernels *k, const form *f, uint64_t *s
   const size_t bytes = (size_t)f->dim * 4;
   for (int at_end = 0; at_end < 2; ++at_end) {
     guarded out = guarded_new(ROW_ROOM, at_end);
-    for (int c = 0; c < COUNTS; ++c) {
-      embed__rows rows = stored_rows(rows_of_test, f, counts[c], state);
+    for (int count = 1; count <= COUNTS; count = next_count(f, count)) {
+      embed__rows rows = stored_rows(rows_of_test, f, count, state);
       for (int how = EMBED__POOL_SUM; how <= EMBED__POOL_MIN; ++how) {
         for (int first = 0; first < 2; ++first) {
           for (int r = 0; r < EMBED__SIDE; ++r) weights[r] = how == EMBED__POOL_WEIGHTED ? test_uniform(state) : 1.0f;
@@ -218,17 +223,17 @@ static void check_copies(const embed__kernels *k) {
   if (!k->gather.copy) return;
   for (int64_t bytes = 1; bytes < 1300; bytes += bytes < 300 ? 1 : 37) {
     form f = {.dtype = EMBED_F64, .dim = bytes, .bytes = bytes};
-    for (int c = 0; c < COUNTS; ++c) {
-      embed__rows rows = stored_rows(rows_of_test, &f, counts[c], &state);
+    for (int count = 1; count <= COUNTS; ++count) {
+      embed__rows rows = stored_rows(rows_of_test, &f, count, &state);
       for (int streaming = 0; streaming < 2; ++streaming) {
-        const int64_t step = streaming ? (bytes + 63) / 64 * 64 + 64 : bytes + c, offset = streaming ? (bytes * 5 + c) % 64 : 0;
-        const size_t room = (size_t)(offset + step * (counts[c] - 1) + bytes);
+        const int64_t step = streaming ? (bytes + 63) / 64 * 64 + 64 : bytes + count, offset = streaming ? (bytes * 5 + count) % 64 : 0;
+        const size_t room = (size_t)(offset + step * (count - 1) + bytes);
         guarded out = guarded_new(room, !(bytes % 2));
         memset(out.at, 0xA5, room);
         embed__place place = {.at = out.at + offset, .step = step, .streaming = streaming};
         k->gather.copy(&rows, &place);
         k->row.fence();
-        for (int r = 0; r < counts[c]; ++r) {
+        for (int r = 0; r < count; ++r) {
           assert_same_bits(place.at + r * step, rows.row[r], (size_t)bytes);
           memset(place.at + r * step, 0xA5, (size_t)bytes);
         }
@@ -261,10 +266,88 @@ static void control_bits_stay_as_they_are(void **state) {
   stand_free(rows_of_test);
 }
 
+/* --- timed: 8 rows of 768 columns (of 1024 all would meet in the same cache sets); the specification takes them one after another --- */
+
+enum { TIMED_DIM = 768 };
+typedef struct timed_rows {
+  const embed__kernels *k;
+  const form *f;
+  embed__rows rows;
+  embed__place place;
+  float out[EMBED__SIDE * TIMED_DIM], row[TIMED_DIM];
+} timed_rows;
+
+static void run_decode(void *job) {
+  timed_rows *t = job;
+  embed__gather_decode *decode = t->k->gather.decode[t->f->codec->form];
+  if (decode) {
+    decode(&t->rows, 1.5f, &t->place);
+  } else {
+    for (int r = 0; r < EMBED__SIDE; ++r) t->f->codec->decode(&scalar, t->rows.row[r], t->out + r * TIMED_DIM, TIMED_DIM, t->f->group, 1.5f);
+  }
+}
+static void run_pool(void *job) {
+  timed_rows *t = job;
+  embed__gather_pool *pool = t->k->gather.pool[t->f->codec->form];
+  if (pool)
+    pool(&t->rows, EMBED__POOL_SUM, NULL, true, t->out);
+  else
+    pool_as_scalar(t->f, &t->rows, EMBED__POOL_SUM, NULL, true, t->out);
+}
+static void run_copy(void *job) {
+  timed_rows *t = job;
+  if (t->k->gather.copy) {
+    t->k->gather.copy(&t->rows, &t->place);
+  } else {
+    for (int r = 0; r < EMBED__SIDE; ++r) scalar.row.copy(t->rows.row[r], t->place.at + r * t->place.step, t->rows.bytes, false);
+  }
+}
+
+static void time_rows(const embed__kernels *k, kernel_timer *timer) {
+  static timed_rows t;
+  static unsigned char stored[2 * EMBED__SIDE * 4 * TIMED_DIM];
+  uint64_t state = 13;
+  scalar = scalar_kernels();
+  for (int d = 0; d < DTYPES; ++d) {
+    form f = {.dtype = dtypes[d], .codec = embed__codec_find(dtypes[d]), .group = 32, .dim = TIMED_DIM, .bytes = embed__row_bytes(dtypes[d], TIMED_DIM, 32)};
+    embed__kernels best;
+    embed__level_fill(embed__level_best(embed__cpu()), &best);
+    if (f.bytes <= 0 || f.bytes > 4 * TIMED_DIM || !best.gather.decode[f.codec->form]) continue;
+    t.k = k, t.f = &f;
+    t.place = (embed__place){.at = (unsigned char *)t.out, .step = 4 * TIMED_DIM, .type = EMBED_F32};
+    t.rows = (embed__rows){.count = EMBED__SIDE, .group = f.group, .dim = TIMED_DIM, .bytes = f.bytes};
+    for (int r = 0; r < 2 * EMBED__SIDE; ++r) {
+      unsigned char *at = stored + r * f.bytes;
+      fill_stored(&f, at, &state);
+      for (int64_t j = 0; f.dtype == EMBED_F32 && j < TIMED_DIM; ++j) memcpy(at + 4 * j, &(float){test_uniform(&state)}, 4);
+      if (r < EMBED__SIDE)
+        t.rows.row[r] = at;
+      else
+        t.rows.ahead[r - EMBED__SIDE] = at;
+    }
+    char what[32];
+    snprintf(what, sizeof what, "decode %s", embed__dtype_name(f.dtype));
+    embed__gather_decode *decode = k->gather.decode[f.codec->form];
+    timed_kernel *const specification = (timed_kernel *)f.codec->decode;
+    kernel_bench(timer, &(timed_case){what, decode ? (timed_kernel *)decode : specification, run_decode, &t, (double)(EMBED__SIDE * (f.bytes + 4 * TIMED_DIM)),
+                                      TIMED_BYTES});
+    snprintf(what, sizeof what, "pool %s", embed__dtype_name(f.dtype));
+    embed__gather_pool *pool = k->gather.pool[f.codec->form];
+    kernel_bench(timer,
+                 &(timed_case){what, pool ? (timed_kernel *)pool : specification, run_pool, &t, (double)(EMBED__SIDE * f.bytes + 4 * TIMED_DIM), TIMED_BYTES});
+    if (f.dtype != EMBED_F32) continue;
+    timed_kernel *const copy = k->gather.copy ? (timed_kernel *)k->gather.copy : (timed_kernel *)k->row.copy;
+    kernel_bench(timer, &(timed_case){"copy", k->gather.copy || k->row.copy == scalar.row.copy ? copy : NULL, run_copy, &t, (double)(2 * EMBED__SIDE * f.bytes),
+                                      TIMED_BYTES});
+  }
+}
+KERNEL_CASES(time_rows)
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(rows_side_by_side_have_the_bits_of_scalar),
     cmocka_unit_test(pooled_rows_have_the_bits_of_scalar),
     cmocka_unit_test(rows_are_copied_exactly_at_every_offset),
     cmocka_unit_test(control_bits_stay_as_they_are),
+    cmocka_unit_test(timed_cases_run),
 };
-TEST_MAIN(tests)
+KERNEL_MAIN("gather", tests, time_rows)

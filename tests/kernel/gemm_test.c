@@ -1,36 +1,55 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Products of matrices, against sums in double and against the same sums of another level. */
-#include "levels.h"
+#include "timed.h"
 
 enum { MOST_M = 40, MOST_N = 70, MOST_K = 530 };
 
+/* A, both ways, and B begin or end at unreadable pages; rows of A stand apart. */
 typedef struct matrices {
-  int64_t m, n, k;
-  float *a, *at; /* [m, k] and [k, m] */
+  int64_t m, n, k, lda, ldat;
+  guarded rows, columns, strips;
+  float *a, *at; /* [m, lda] and [k, ldat] */
   float *b;      /* strips */
   double *want;  /* [m, n] */
   double *size;  /* sum of |a||b| */
 } matrices;
 
+static float *floats_of(guarded g) { return (float *)(void *)g.at; }
+static guarded apart(int64_t rows, int64_t columns, int64_t ld, int at_end) { /* between the rows is what must not be read */
+  const int64_t floats = rows && columns ? (rows - 1) * ld + columns : 0;
+  guarded g = guarded_new((size_t)floats * sizeof(float), at_end);
+  for (int64_t i = 0; i < floats; ++i) floats_of(g)[i] = NAN;
+  return g;
+}
+
 static matrices made(int64_t m, int64_t n, int64_t k, uint64_t *state) {
-  matrices p = {.m = m, .n = n, .k = k};
-  p.a = calloc((size_t)(m * k) + 1, 4), p.at = calloc((size_t)(m * k) + 1, 4), p.b = calloc((size_t)(embed__strips(n) * EMBED__STRIP * k) + 1, 4);
+  matrices p = {.m = m, .n = n, .k = k, .lda = k + n % 3, .ldat = m + (n + 1) % 3};
+  const int at_end = (m + n + k) % 4 != 3;
+  p.rows = apart(m, k, p.lda, at_end), p.columns = apart(k, m, p.ldat, at_end);
+  p.strips = guarded_new((size_t)(embed__strips(n) * EMBED__STRIP * k) * sizeof(float), at_end);
+  p.a = floats_of(p.rows), p.at = floats_of(p.columns), p.b = floats_of(p.strips);
   p.want = calloc((size_t)(m * n) + 1, 8), p.size = calloc((size_t)(m * n) + 1, 8);
   for (int64_t i = 0; i < m; ++i)
-    for (int64_t j = 0; j < k; ++j) p.a[i * k + j] = p.at[j * m + i] = test_uniform(state);
+    for (int64_t j = 0; j < k; ++j) p.a[i * p.lda + j] = p.at[j * p.ldat + i] = test_uniform(state);
   for (int64_t c = 0; c < n; ++c)
     for (int64_t j = 0; j < k; ++j) {
       float b = test_uniform(state);
       p.b[c / EMBED__STRIP * EMBED__STRIP * k + j * EMBED__STRIP + c % EMBED__STRIP] = b;
       for (int64_t i = 0; i < m; ++i) {
-        p.want[i * n + c] += (double)p.a[i * k + j] * (double)b;
-        p.size[i * n + c] += fabs((double)p.a[i * k + j] * (double)b);
+        p.want[i * n + c] += (double)p.a[i * p.lda + j] * (double)b;
+        p.size[i * n + c] += fabs((double)p.a[i * p.lda + j] * (double)b);
       }
     }
   return p;
 }
 
-static void let_go(matrices *p) { free(p->a), free(p->at), free(p->b), free(p->want), free(p->size); }
+static void let_go(matrices *p) {
+  guarded_free(p->rows);
+  guarded_free(p->columns);
+  guarded_free(p->strips);
+  free(p->want);
+  free(p->size);
+}
 
 /* C lies between two unreadable pages, its rows a few floats apart. */
 static void check_product(const embed__kernels *k, const matrices *p, bool by_columns, bool add, float *kept) {
@@ -40,7 +59,7 @@ static void check_product(const embed__kernels *k, const matrices *p, bool by_co
     float *c = (float *)(void *)g.at + (at_end ? 1 : 0);
     for (int64_t i = 0; i < room; ++i) c[i] = (float)(i % 5);
     embed__gemm product = {
-        .m = p->m, .n = p->n, .k = p->k, .a = by_columns ? p->at : p->a, .lda = by_columns ? p->m : p->k, .b = p->b, .c = c, .ldc = ldc, .add = add};
+        .m = p->m, .n = p->n, .k = p->k, .a = by_columns ? p->at : p->a, .lda = by_columns ? p->ldat : p->lda, .b = p->b, .c = c, .ldc = ldc, .add = add};
     product.soon = p->b; /* fetched, never needed */
     product.soon_bytes = 1000;
     (by_columns ? k->gemm.by_columns : k->gemm.by_rows)(&product);
@@ -62,18 +81,24 @@ static void check_product(const embed__kernels *k, const matrices *p, bool by_co
 static const int64_t shapes[][3] = {{1, 1, 1},     {0, 5, 3},     {5, 0, 3},     {3, 4, 0},    {2, 31, 7},    {12, 32, 16}, {13, 33, 255},
                                     {11, 16, 256}, {24, 17, 257}, {25, 64, 511}, {7, 48, 512}, {40, 70, 513}, {6, 15, 530}, {23, 65, 100}};
 
+static void check_shape(const embed__kernels *k, int64_t m, int64_t n, int64_t depth, uint64_t *state) {
+  static float by_rows[MOST_M * MOST_N], by_columns[MOST_M * MOST_N];
+  matrices p = made(m, n, depth, state);
+  for (int add = 0; add < 2; ++add) {
+    check_product(k, &p, false, add, by_rows);
+    check_product(k, &p, true, add, by_columns);
+    assert_same_bits(by_rows, by_columns, (size_t)(p.m * p.n) * 4);
+  }
+  let_go(&p);
+}
+
+/* Beside the named shapes every remainder of a tile's rows, of its columns, and of the steps of a chain. */
 static void check_level(const embed__kernels *k) {
   uint64_t state = 1;
-  static float by_rows[MOST_M * MOST_N], by_columns[MOST_M * MOST_N];
-  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; ++s) {
-    matrices p = made(shapes[s][0], shapes[s][1], shapes[s][2], &state);
-    for (int add = 0; add < 2; ++add) {
-      check_product(k, &p, false, add, by_rows);
-      check_product(k, &p, true, add, by_columns);
-      assert_same_bits(by_rows, by_columns, (size_t)(p.m * p.n) * 4);
-    }
-    let_go(&p);
-  }
+  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; ++s) check_shape(k, shapes[s][0], shapes[s][1], shapes[s][2], &state);
+  for (int64_t m = 1; m <= 2 * k->gemm.rows + 1; ++m) check_shape(k, m, 33 + m % 5, 5 + m % 4, &state);
+  for (int64_t n = 1; n <= MOST_N; ++n) check_shape(k, 1 + n % 13, n, 1 + n % 9, &state);
+  for (int64_t depth = 250; depth <= 262; ++depth) check_shape(k, 3, 5, depth, &state);
 }
 static void products_are_right_at_every_level_and_stay_inside_c(void **state) {
   (void)state;
@@ -90,7 +115,7 @@ static void check_order(const embed__kernels *k) {
     for (int64_t c = 0; c < MOST_N; c += 7) {
       float strip[MOST_K * EMBED__STRIP] = {0};
       for (int64_t j = 0; j < MOST_K; ++j) strip[j * EMBED__STRIP] = p.b[c / EMBED__STRIP * EMBED__STRIP * MOST_K + j * EMBED__STRIP + c % EMBED__STRIP];
-      k->gemm.by_rows(&(embed__gemm){.m = 1, .n = 1, .k = MOST_K, .a = p.a + i * MOST_K, .lda = MOST_K, .b = strip, .c = &one, .ldc = 1});
+      k->gemm.by_rows(&(embed__gemm){.m = 1, .n = 1, .k = MOST_K, .a = p.a + i * p.lda, .lda = p.lda, .b = strip, .c = &one, .ldc = 1});
       assert_same_bits(&one, &whole[i * MOST_N + c], 4);
     }
   let_go(&p);
@@ -130,7 +155,7 @@ static void words_of(const matrices *p, uint32_t *a, uint32_t *at, uint32_t *b) 
   for (int64_t w = 0; w < words; ++w) {
     const int64_t j = 2 * w;
     const bool two = j + 1 < p->k;
-    for (int64_t i = 0; i < p->m; ++i) a[i * words + w] = at[w * p->m + i] = word_of(p->a[i * p->k + j], two ? p->a[i * p->k + j + 1] : 0);
+    for (int64_t i = 0; i < p->m; ++i) a[i * words + w] = at[w * p->m + i] = word_of(p->a[i * p->lda + j], two ? p->a[i * p->lda + j + 1] : 0);
     for (int64_t c = 0; c < embed__strips(p->n) * EMBED__STRIP; ++c) {
       const float *strip = p->b + c / EMBED__STRIP * EMBED__STRIP * p->k + c % EMBED__STRIP;
       b[c / EMBED__STRIP * EMBED__STRIP * words + w * EMBED__STRIP + c % EMBED__STRIP] =
@@ -140,7 +165,8 @@ static void words_of(const matrices *p, uint32_t *a, uint32_t *at, uint32_t *b) 
 }
 
 static void round_all(matrices *p) {
-  for (int64_t i = 0; i < p->m * p->k; ++i) p->a[i] = to_bfloat(p->a[i]), p->at[i] = to_bfloat(p->at[i]);
+  for (int64_t i = 0; i < p->m; ++i)
+    for (int64_t j = 0; j < p->k; ++j) p->a[i * p->lda + j] = p->at[j * p->ldat + i] = to_bfloat(p->a[i * p->lda + j]);
   for (int64_t i = 0; i < embed__strips(p->n) * EMBED__STRIP * p->k; ++i) p->b[i] = to_bfloat(p->b[i]);
 }
 
@@ -161,12 +187,12 @@ static void check_pairs(const embed__kernels *k) {
       guarded g = guarded_new((size_t)room * 4 + 4, !by_columns);
       float *c = (float *)(void *)g.at + (by_columns ? 0 : 1);
       for (int64_t i = 0; i < room; ++i) c[i] = want[i] = (float)(i % 5);
-      scalar.gemm.by_rows(&(embed__gemm){.m = p.m, .n = p.n, .k = p.k, .a = p.a, .lda = p.k, .b = p.b, .c = want, .ldc = ldc, .add = add});
+      scalar.gemm.by_rows(&(embed__gemm){.m = p.m, .n = p.n, .k = p.k, .a = p.a, .lda = p.lda, .b = p.b, .c = want, .ldc = ldc, .add = add});
       embed__gemm product = {.m = p.m, .n = p.n, .k = words, .a = by_columns ? at : a, .lda = by_columns ? p.m : words, .b = b, .c = c, .ldc = ldc, .add = add};
       (by_columns ? k->gemm.pairs_by_columns : k->gemm.pairs_by_rows)(&product);
       assert_same_bits(c, want, (size_t)room * 4);
       embed__gemm floats = {
-          .m = p.m, .n = p.n, .k = p.k, .a = by_columns ? p.at : p.a, .lda = by_columns ? p.m : p.k, .b = p.b, .c = c, .ldc = ldc, .add = add};
+          .m = p.m, .n = p.n, .k = p.k, .a = by_columns ? p.at : p.a, .lda = by_columns ? p.ldat : p.lda, .b = p.b, .c = c, .ldc = ldc, .add = add};
       for (int64_t i = 0; i < room; ++i) c[i] = (float)(i % 5);
       (by_columns ? k->gemm.by_columns : k->gemm.by_rows)(&floats);
       assert_same_bits(c, want, (size_t)room * 4);
@@ -198,11 +224,51 @@ static void sums_of_pairs_below_the_least_normal_number_may_be_0(void **state) {
   each_level(0, check_small);
 }
 
+/* --- timed: C of 48 x 64, 512 products each --- */
+
+typedef struct timed_product {
+  void (*kernel)(const embed__gemm *g);
+  embed__gemm g;
+} timed_product;
+
+static void run_product(void *job) {
+  timed_product *t = job;
+  t->kernel(&t->g);
+}
+
+static void time_matrices(const embed__kernels *k, kernel_timer *timer) {
+  enum { M = 48, N = 64, K = 512 };
+  uint64_t state = 5;
+  static float c[M * N];
+  matrices p = made(M, N, K, &state);
+  for (int by_columns = 0; by_columns < 2; ++by_columns) {
+    timed_product t = {by_columns ? k->gemm.by_columns : k->gemm.by_rows, {.m = M, .n = N, .k = K, .b = p.b, .c = c, .ldc = N}};
+    t.g.a = by_columns ? p.at : p.a;
+    t.g.lda = by_columns ? p.ldat : p.lda;
+    kernel_bench(timer, &(timed_case){by_columns ? "A by columns" : "A by rows", (timed_kernel *)t.kernel, run_product, &t, 2.0 * M * N * K, TIMED_OPERATIONS});
+  }
+  enum { WORDS = K / 2 };
+  uint32_t *a = calloc(M * WORDS, 4), *at = calloc(M * WORDS, 4), *b = calloc((size_t)(embed__strips(N) * EMBED__STRIP * WORDS), 4);
+  round_all(&p);
+  words_of(&p, a, at, b);
+  for (int by_columns = 0; by_columns < 2; ++by_columns) {
+    timed_product t = {by_columns ? k->gemm.pairs_by_columns : k->gemm.pairs_by_rows, {.m = M, .n = N, .k = WORDS, .b = b, .c = c, .ldc = N}};
+    t.g.a = by_columns ? at : a;
+    t.g.lda = by_columns ? M : WORDS;
+    kernel_bench(timer, &(timed_case){by_columns ? "pairs, A by columns" : "pairs, A by rows", (timed_kernel *)t.kernel, run_product, &t, 2.0 * M * N * K,
+                                      TIMED_PAIRS});
+  }
+  free(a), free(at), free(b);
+  let_go(&p);
+}
+KERNEL_CASES(time_matrices)
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(products_are_right_at_every_level_and_stay_inside_c),
     cmocka_unit_test(a_sums_order_does_not_depend_on_its_neighbours),
     cmocka_unit_test(vector_levels_have_the_same_bits),
     cmocka_unit_test(pairs_of_bfloats_have_the_bits_of_rounded_floats_at_every_level),
     cmocka_unit_test(sums_of_pairs_below_the_least_normal_number_may_be_0),
+    cmocka_unit_test(timed_cases_run),
 };
-TEST_MAIN(tests)
+KERNEL_MAIN("gemm", tests, time_matrices)

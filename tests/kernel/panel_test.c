@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Panels of floats: where an element stands, and sums in the documented order whatever the shape of the call. */
-#include "levels.h"
+#include "timed.h"
 
 enum { FORMS = EMBED__PANEL_BF16 + 1, ROWS = 83, HIDDEN = 40, LANES = EMBED__PANEL_ROWS };
 static const int64_t each[FORMS] = {4, 2, 2};
 /* Tails of a line, of 16 bytes of a row, of a chain, and of what a call takes at once. */
 static const int64_t dims[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 70, 127, 255, 256, 257, 258, 511, 512, 513, 768};
-static const int64_t counts[] = {0, 1, 2, 15, 16, 17, 31, 32, 33, 47, 48, 64, 65, 80, 83}, hiddens[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 16, 24, 25, 40};
+static const int64_t counts[] = {0, 1, 2, 15, 16, 17, 31, 32, 33, 47, 48, 64, 65, 80, 83},
+                     hiddens[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 16, 24, 25, 40};
 #define COUNT_OF(array) ((int)(sizeof(array) / sizeof *(array)))
 
 static float value_at(int form, const unsigned char *row, int64_t j) {
@@ -50,7 +51,7 @@ static void check_layout(const embed__kernels *k) {
       assert_int_equal(bytes, 64 * (form == EMBED__PANEL_F32 ? dim : (dim + 1) / 2));
       for (int64_t count = 1; count <= LANES; count += count < 14 ? 5 : 1) {
         size_t room = (size_t)((count - 1) * row_bytes + packed);
-        guarded rows = guarded_new(room, 1), panel = guarded_new((size_t)bytes, 1), want = guarded_new((size_t)bytes, 1);
+        guarded rows = guarded_new(room, count % 4 != 3), panel = guarded_new((size_t)bytes, 1), want = guarded_new((size_t)bytes, 1);
         random_bytes(rows.at, room, &state);
         memset(want.at, 0, (size_t)bytes);
         for (int64_t r = 0; r < count; ++r)
@@ -124,7 +125,7 @@ static void check_order(const embed__kernels *k) {
     for (int d = 0; d < COUNT_OF(dims); ++d) {
       int64_t dim = dims[d], row_bytes = dim * each[form], ldx = dim + d % 2;
       unsigned char *rows = malloc((size_t)(ROWS * row_bytes));
-      guarded hidden = guarded_new((size_t)(4 * ((HIDDEN - 1) * ldx + dim)), 1);
+      guarded hidden = guarded_new((size_t)(4 * ((HIDDEN - 1) * ldx + dim)), d % 3 != 2);
       float *x = (float *)(void *)hidden.at;
       fill(form, rows, row_bytes, ROWS, dim, &state);
       for (int64_t i = 0; i < HIDDEN; ++i)
@@ -289,6 +290,70 @@ static void control_bits_stay_as_they_are(void **state) {
   each_level(0, check_control);
 }
 
+/* --- timed: 64 rows of 768 columns --- */
+
+enum { TIMED_ROWS = 64, TIMED_DIM = 768, TIMED_HIDDEN = 16 };
+typedef struct timed_panels {
+  const embed__kernels *k;
+  int form;
+  const embed__multiplier *m;
+  const unsigned char *rows, *panels;
+  int64_t row_bytes, stride, n;
+  void *packed;
+  float x[TIMED_HIDDEN * TIMED_DIM], z[TIMED_HIDDEN * TIMED_ROWS];
+  _Alignas(64) unsigned char panel[64 * TIMED_DIM];
+} timed_panels;
+
+static void run_pack(void *job) {
+  timed_panels *t = job;
+  t->k->panel.pack[t->form](t->rows, t->row_bytes, LANES, TIMED_DIM, 0, t->panel, false);
+}
+static void run_multiply(void *job) {
+  timed_panels *t = job;
+  t->m->multiply(t->panels, t->stride, t->stride, TIMED_ROWS, t->packed, t->n, TIMED_DIM, 0, t->z, TIMED_ROWS);
+}
+
+static void time_multiplier(timed_panels *t, const char *name, embed__activation a, kernel_timer *timer) {
+  t->m = &t->k->panel.prepared[t->form][a];
+  for (t->n = 1; t->n <= TIMED_HIDDEN; t->n *= 4) {
+    const double operations = 2.0 * TIMED_ROWS * TIMED_DIM * (double)t->n;
+    char what[32];
+    snprintf(what, sizeof what, "%s%s, %d hidden", name, a == EMBED__EXACT ? "" : " rounded", (int)t->n);
+    timed_case c = {what, (timed_kernel *)t->m->multiply, run_multiply, t, operations, a == EMBED__EXACT ? TIMED_OPERATIONS : TIMED_PAIRS};
+    if (a != EMBED__EXACT && !t->m->multiply) { /* hidden rows are rounded first then, and the exact one is taken */
+      t->m = &t->k->panel.prepared[t->form][EMBED__EXACT];
+      c.kernel = (timed_kernel *)t->m->multiply;
+    }
+    if (t->n == 1) c.amount = (double)(TIMED_ROWS / LANES * t->stride), c.limit = TIMED_BYTES;
+    t->packed = aligned_alloc(64, (size_t)t->m->x_bytes(t->n, TIMED_DIM, 0));
+    t->m->pack_x(t->x, TIMED_DIM, t->n, TIMED_DIM, 0, t->packed);
+    kernel_bench(timer, &c);
+    free(t->packed);
+  }
+}
+
+static void time_panels(const embed__kernels *k, kernel_timer *timer) {
+  static const char *const names[FORMS] = {"f32", "f16", "bf16"};
+  static timed_panels t;
+  static unsigned char rows[TIMED_ROWS * 4 * TIMED_DIM];
+  uint64_t state = 8;
+  t.k = k;
+  for (int64_t j = 0; j < TIMED_HIDDEN * TIMED_DIM; ++j) t.x[j] = test_uniform(&state);
+  for (t.form = 0; t.form < FORMS; ++t.form) {
+    t.rows = rows, t.row_bytes = TIMED_DIM * each[t.form], t.stride = k->panel.bytes[t.form](TIMED_DIM, 0);
+    fill(t.form, rows, t.row_bytes, TIMED_ROWS, TIMED_DIM, &state);
+    guarded panels = panels_of(k, t.form, rows, t.row_bytes, TIMED_ROWS, TIMED_DIM);
+    t.panels = panels.at;
+    char what[32];
+    snprintf(what, sizeof what, "pack %s", names[t.form]);
+    kernel_bench(timer, &(timed_case){what, (timed_kernel *)k->panel.pack[t.form], run_pack, &t, (double)(LANES * t.row_bytes + t.stride), TIMED_BYTES});
+    time_multiplier(&t, names[t.form], EMBED__EXACT, timer);
+    if (t.form == EMBED__PANEL_BF16) time_multiplier(&t, names[t.form], EMBED__ROUNDED_BF16, timer);
+    guarded_free(panels);
+  }
+}
+KERNEL_CASES(time_panels)
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_panel_holds_its_rows_where_the_contract_says),
     cmocka_unit_test(sums_keep_their_order_in_calls_of_every_shape),
@@ -296,5 +361,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(sums_are_within_2e_6_of_double),
     cmocka_unit_test(what_is_not_finite_touches_no_other_row),
     cmocka_unit_test(control_bits_stay_as_they_are),
+    cmocka_unit_test(timed_cases_run),
 };
-TEST_MAIN(tests)
+KERNEL_MAIN("panel", tests, time_panels)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Panels of quantised rows and their products. Every level gives scalar's bits; scalar is held against the codecs and
  * sums in double. */
-#include "levels.h"
+#include "timed.h"
 
 #include "codec/codec.h"
 #include "kernels/quantised.h"
@@ -24,7 +24,7 @@ static const embed__activation activations[] = {EMBED__EXACT, EMBED__ROUNDED_Q8_
 /* A table and hidden rows against unreadable pages, and what they are. */
 typedef struct setup {
   const struct kind *kind;
-  int64_t dim, rows, row_bytes, n, ldx;
+  int64_t dim, rows, row_bytes, table_bytes, n, ldx;
   int32_t group;
   guarded table, hidden;
   float *x;
@@ -33,7 +33,7 @@ typedef struct setup {
 static int64_t stored_bytes(const struct kind *kind, int64_t dim, int32_t group) { return embed__row_bytes(kind->dtype, dim, group); }
 
 static void random_rows(setup *s, uint64_t *state) {
-  random_bytes(s->table.at, (size_t)(s->rows * s->row_bytes), state);
+  random_bytes(s->table.at, (size_t)s->table_bytes, state);
   for (int64_t r = 0; r < s->rows; ++r) {
     unsigned char *row = s->table.at + r * s->row_bytes;
     if (s->kind->form == EMBED__PANEL_I8) {
@@ -72,10 +72,13 @@ static void random_hidden(setup *s, uint64_t *state) {
 
 static setup setup_new(const struct kind *kind, int64_t dim, int32_t group, int64_t rows, int64_t n, uint64_t *state) {
   setup s = {.kind = kind, .dim = dim, .rows = rows, .n = n, .group = kind->form == EMBED__PANEL_I4 ? group : 0};
-  s.row_bytes = stored_bytes(kind, dim, s.group);
+  const int64_t packed = stored_bytes(kind, dim, s.group);
+  const int at_end = *state % 4 != 3;
+  s.row_bytes = packed + (int64_t)(*state % 5); /* apart, at any byte */
   s.ldx = dim + 3 * (int64_t)(*state % 2);
-  s.table = guarded_new((size_t)(rows * s.row_bytes), 1);
-  s.hidden = guarded_new((size_t)((n - 1) * s.ldx + dim) * sizeof *s.x, 1);
+  s.table_bytes = (rows - 1) * s.row_bytes + packed;
+  s.table = guarded_new((size_t)s.table_bytes, at_end);
+  s.hidden = guarded_new((size_t)((n - 1) * s.ldx + dim) * sizeof *s.x, at_end);
   s.x = (float *)(void *)s.hidden.at;
   random_rows(&s, state);
   random_hidden(&s, state);
@@ -196,6 +199,38 @@ static void check_parts(const embed__kernels *k) { each_shape(k, check_any_part)
 static void a_product_is_the_same_in_calls_of_every_shape(void **state) {
   (void)state;
   each_level(0, check_parts);
+}
+
+/* Every number of rows and of hidden rows, of few columns. */
+static void check_every_number(const embed__kernels *k) {
+  static const int64_t of_rows[] = {0, 1, 15, 16, 17, 33, 41}, of_hidden[] = {1, 4, 13};
+  static float all[HIDDEN * ROWS], z[HIDDEN * ROWS];
+  uint64_t state = 81;
+  for (int f = 0; f < FORMS; ++f) {
+    setup s = setup_new(&kinds[f], kinds[f].multiple == 1 ? 67 : kinds[f].multiple, 32, ROWS, HIDDEN, &state);
+    guarded panels = panels_of(&k->panel, &s, 0, ROWS, false);
+    for (int a = 0; a < 2; ++a)
+      for (int prepared = 0; prepared < 2; ++prepared) {
+        if (!prepared && !k->panel.in_place[kinds[f].form][activations[a]].multiply) continue;
+        const unsigned char *rows = prepared ? panels.at : s.table.at;
+        products(&k->panel, &s, activations[a], prepared, rows, ROWS, 0, HIDDEN, all);
+        for (int64_t count = 0; count <= ROWS; ++count)
+          for (int64_t n = 0; n <= HIDDEN; ++n) {
+            bool chosen = false;
+            for (int i = 0; i < 7; ++i) chosen = chosen || count == of_rows[i];
+            for (int i = 0; i < 3; ++i) chosen = chosen || n == of_hidden[i];
+            if (!chosen) continue;
+            products(&k->panel, &s, activations[a], prepared, rows, count, HIDDEN - n, n, z);
+            for (int64_t h = 0; h < n; ++h) assert_same_bits(z + h * count, all + (HIDDEN - n + h) * ROWS, (size_t)count * 4);
+          }
+      }
+    guarded_free(panels);
+    setup_free(&s);
+  }
+}
+static void any_number_of_rows_and_hidden_rows_gives_the_same_bits(void **state) {
+  (void)state;
+  each_level(0, check_every_number);
 }
 
 /* Largest error of all products, as a share of sum |w||x|, with w as the codec decodes it. x: what was multiplied. */
@@ -349,13 +384,77 @@ static void sizes_that_do_not_fit_are_refused(void **state) {
   assert_int_equal(scalar.panel.bytes[EMBED__PANEL_Q4_K](512, 0), 512 / 256 * 144 * 16);
 }
 
+/* --- timed: 64 rows of 1024 columns; where a level multiplies no rows in place, its specification is scalar's product of panels --- */
+
+enum { TIMED_ROWS = 64, TIMED_DIM = 1024, TIMED_HIDDEN = 16 };
+typedef struct timed_products {
+  const embed__panel_kernels *k;
+  const setup *s;
+  const embed__multiplier *m;
+  const unsigned char *rows;
+  int64_t stride, n;
+  void *packed;
+  float z[TIMED_HIDDEN * TIMED_ROWS];
+  _Alignas(64) unsigned char panel[32 * TIMED_DIM];
+} timed_products;
+
+static void run_pack(void *job) {
+  timed_products *t = job;
+  t->k->pack[t->s->kind->form](t->s->table.at, t->s->row_bytes, 16, TIMED_DIM, t->s->group, t->panel, false);
+}
+static void run_multiply(void *job) {
+  timed_products *t = job;
+  t->m->multiply(t->rows, t->stride, t->stride, TIMED_ROWS, t->packed, t->n, TIMED_DIM, t->s->group, t->z, TIMED_ROWS);
+}
+
+static void time_multiplier(timed_products *t, embed__activation a, bool in_place, const unsigned char *panels, kernel_timer *timer) {
+  const embed__panel_form form = t->s->kind->form;
+  const bool stored = in_place && t->k->in_place[form][a].multiply;
+  t->m = stored ? &t->k->in_place[form][a] : &t->k->prepared[form][a];
+  t->rows = stored ? t->s->table.at : panels;
+  t->stride = stored ? t->s->row_bytes : t->k->bytes[form](TIMED_DIM, t->s->group);
+  for (t->n = 1; t->n <= TIMED_HIDDEN; t->n *= 16) {
+    char what[48];
+    snprintf(what, sizeof what, "%s%s%s, %d hidden", embed__dtype_name(t->s->kind->dtype), in_place ? " in place" : "", a == EMBED__EXACT ? "" : " rounded",
+             (int)t->n);
+    timed_case c = {what, (timed_kernel *)t->m->multiply, run_multiply, t, 2.0 * TIMED_ROWS * TIMED_DIM * (double)t->n, TIMED_DIGITS};
+    if (t->n == 1) c.amount = (double)(stored ? TIMED_ROWS * t->stride : TIMED_ROWS / 16 * t->stride), c.limit = TIMED_BYTES;
+    t->packed = aligned_alloc(64, (size_t)t->m->x_bytes(t->n, TIMED_DIM, t->s->group) + 64);
+    t->m->pack_x(t->s->x, t->s->ldx, t->n, TIMED_DIM, t->s->group, t->packed);
+    kernel_bench(timer, &c);
+    free(t->packed);
+  }
+}
+
+static void time_products(const embed__kernels *k, kernel_timer *timer) {
+  static timed_products t;
+  for (int f = 0; f < FORMS; ++f) {
+    uint64_t state = 31;
+    setup s = setup_new(&kinds[f], TIMED_DIM, 32, TIMED_ROWS, TIMED_HIDDEN, &state);
+    for (int64_t j = 0; j < (TIMED_HIDDEN - 1) * s.ldx + TIMED_DIM; ++j) s.x[j] = test_uniform(&state); /* four limbs, the usual number */
+    guarded panels = panels_of(&k->panel, &s, 0, TIMED_ROWS, false);
+    t.k = &k->panel, t.s = &s;
+    char what[32];
+    snprintf(what, sizeof what, "pack %s", embed__dtype_name(s.kind->dtype));
+    const double bytes = (double)(16 * s.row_bytes + k->panel.bytes[s.kind->form](TIMED_DIM, s.group));
+    kernel_bench(timer, &(timed_case){what, (timed_kernel *)k->panel.pack[s.kind->form], run_pack, &t, bytes, TIMED_BYTES});
+    for (int a = 0; a < 2; ++a)
+      for (int in_place = 0; in_place < 2; ++in_place) time_multiplier(&t, activations[a], in_place, panels.at, timer);
+    guarded_free(panels);
+    setup_free(&s);
+  }
+}
+KERNEL_CASES(time_products)
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_level_gives_the_bits_of_scalar_prepared_and_in_place),
     cmocka_unit_test(a_product_is_the_same_in_calls_of_every_shape),
+    cmocka_unit_test(any_number_of_rows_and_hidden_rows_gives_the_same_bits),
     cmocka_unit_test(products_are_within_2e_6_of_double),
     cmocka_unit_test(outliers_that_meet_zeros_leave_the_rest_exact),
     cmocka_unit_test(what_is_no_number_touches_its_own_products_alone),
     cmocka_unit_test(control_bits_stay_as_they_are),
     cmocka_unit_test(sizes_that_do_not_fit_are_refused),
+    cmocka_unit_test(timed_cases_run),
 };
-TEST_MAIN(tests)
+KERNEL_MAIN("quantised", tests, time_products)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reductions over logits, against plain loops and exp in double. */
-#include "levels.h"
+#include "timed.h"
 
 enum { LONG_ROW = 50257 };
 
@@ -205,6 +205,62 @@ static void control_bits_stay_as_they_are(void **state) {
   each_level(0, check_control);
 }
 
+/* --- timed: 32,768 logits --- */
+
+enum { TIMED_LOGITS = 32768 };
+typedef struct timed_logits {
+  const embed__reduce_kernels *k;
+  float z[TIMED_LOGITS], max, lanes[16];
+  double sums[2];
+  int64_t found;
+  int32_t index[TIMED_LOGITS];
+} timed_logits;
+
+static void run_max(void *job) {
+  timed_logits *t = job;
+  t->max = t->k->max(t->z, TIMED_LOGITS);
+}
+static void run_maxima(void *job) {
+  timed_logits *t = job;
+  t->k->maxima(t->z, TIMED_LOGITS, t->lanes);
+}
+static void run_sum_exp(void *job) {
+  timed_logits *t = job;
+  t->sums[0] = t->k->sum_exp(t->z, TIMED_LOGITS, 20.0f);
+}
+static void run_moments(void *job) {
+  timed_logits *t = job;
+  t->k->exp_moments(t->z, TIMED_LOGITS, 20.0f, 0.7, t->sums);
+}
+static void run_count(void *job) {
+  timed_logits *t = job;
+  t->found = t->k->count_at_least(t->z, TIMED_LOGITS, 19.9f);
+}
+static void run_at_least(void *job) {
+  timed_logits *t = job;
+  t->found = t->k->at_least(t->z, TIMED_LOGITS, 19.9f, t->index);
+}
+
+static void time_logits(const embed__kernels *k, kernel_timer *timer) {
+  static timed_logits t;
+  uint64_t state = 3;
+  t.k = &k->reduce;
+  for (int64_t i = 0; i < TIMED_LOGITS; ++i) t.z[i] = 20 * test_uniform(&state);
+  const struct {
+    const char *what;
+    timed_kernel *kernel;
+    void (*run)(void *job);
+  } cases[] = {{"max", (timed_kernel *)t.k->max, run_max},
+               {"maxima", (timed_kernel *)t.k->maxima, run_maxima},
+               {"sum of exp", (timed_kernel *)t.k->sum_exp, run_sum_exp},
+               {"moments of exp", (timed_kernel *)t.k->exp_moments, run_moments},
+               {"count at least", (timed_kernel *)t.k->count_at_least, run_count},
+               {"at least", (timed_kernel *)t.k->at_least, run_at_least}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i)
+    kernel_bench(timer, &(timed_case){cases[i].what, cases[i].kernel, cases[i].run, &t, sizeof t.z, TIMED_BYTES});
+}
+KERNEL_CASES(time_logits)
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(max_passes_over_nan),
     cmocka_unit_test(sums_of_exp_are_right_to_4e_7),
@@ -213,5 +269,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(single_terms_are_right_to_2e_7),
     cmocka_unit_test(positions_at_or_above_the_threshold_are_found_in_order),
     cmocka_unit_test(control_bits_stay_as_they_are),
+    cmocka_unit_test(timed_cases_run),
 };
-TEST_MAIN(tests)
+KERNEL_MAIN("reduce", tests, time_logits)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Row kernels: every level gives the bits of the scalar file, and touches nothing outside its rows. */
-#include "levels.h"
+#include "timed.h"
 
 enum { ROOM = 4 * LONGEST + 64, SLACK = 64 }; /* bytes; SLACK beside an output must keep its pattern */
 static const float scales[] = {1.0f, -1.5f, 0.37f};
@@ -329,6 +329,26 @@ static void sums_of_squares_have_the_same_bits_at_every_level(void **state) {
   each_level(1, check_sum_squares);
 }
 
+/* Both addresses are unreadable. */
+static void check_nothing(const embed__kernels *k) {
+  guarded in = guarded_new(64, 1), out = guarded_new(64, 1);
+  const float *row = (const float *)(const void *)(in.at + 64);
+  float *to = (float *)(void *)(out.at + 64);
+  for (int form = 0; form < EMBED__STORED_I8; ++form) k->row.decode[form](row, to, 0, 1.5f);
+  k->row.decode[EMBED__STORED_I8](in.at + 60, to, 0, 1.5f); /* its scale is there */
+  k->row.to_f16(row, (uint16_t *)(void *)to, 0);
+  k->row.to_bf16(row, (uint16_t *)(void *)to, 0);
+  for (int streaming = 0; streaming < 2; ++streaming) k->row.copy(row, to, 0, streaming);
+  for (int what = 0; what < UPDATES; ++what) update(k, what, to, row, 0, 1.5f);
+  assert_true(k->row.sum_squares(row, 0) == 0);
+  guarded_free(in);
+  guarded_free(out);
+}
+static void rows_of_no_columns_touch_nothing(void **state) {
+  (void)state;
+  each_level(0, check_nothing);
+}
+
 static void check_control(const embed__kernels *k) {
   static unsigned char row[2048];
   static float out[512];
@@ -349,6 +369,66 @@ static void control_bits_stay_as_they_are(void **state) {
   each_level(0, check_control);
 }
 
+/* --- timed: a row of 4096 columns --- */
+
+typedef struct timed_row {
+  const embed__kernels *k;
+  int which; /* form or update */
+  unsigned char row[ROOM], other[ROOM];
+} timed_row;
+
+static float *floats_at(unsigned char *at) { return (float *)(void *)at; }
+static void run_decode(void *job) {
+  timed_row *t = job;
+  t->k->row.decode[t->which](t->row, floats_at(t->other), LONGEST, 1.5f);
+}
+static void run_narrow(void *job) {
+  timed_row *t = job;
+  (t->which ? t->k->row.to_bf16 : t->k->row.to_f16)(floats_at(t->row), (uint16_t *)(void *)t->other, LONGEST);
+}
+static void run_copy(void *job) {
+  timed_row *t = job;
+  t->k->row.copy(t->row, t->other, 4 * LONGEST, false);
+}
+static void run_update(void *job) {
+  timed_row *t = job;
+  update(t->k, t->which, floats_at(t->other), floats_at(t->row), LONGEST, 1.0f);
+}
+static void run_sum_squares(void *job) {
+  timed_row *t = job;
+  floats_at(t->other)[0] = (float)t->k->row.sum_squares(floats_at(t->row), LONGEST);
+}
+
+static void time_rows(const embed__kernels *k, kernel_timer *timer) {
+  static const char *const forms[EMBED__STORED_COUNT] = {"decode f32", "decode f16", "decode bf16", "decode i8"};
+  static const char *const names[UPDATES] = {"add", "add scaled", "multiply", "keep max", "keep min", "scale"};
+  timed_kernel *const updates[UPDATES] = {(timed_kernel *)k->row.add,      (timed_kernel *)k->row.add_scaled, (timed_kernel *)k->row.multiply,
+                                          (timed_kernel *)k->row.keep_max, (timed_kernel *)k->row.keep_min,   (timed_kernel *)k->row.scale};
+  static timed_row t;
+  uint64_t state = 10;
+  t.k = k;
+  for (int form = 0; form < EMBED__STORED_COUNT; ++form) {
+    t.which = form;
+    random_bytes(t.row, ROOM, &state);
+    for (int64_t j = 0; form == EMBED__STORED_F32 && j < LONGEST; ++j) floats_at(t.row)[j] = test_uniform(&state);
+    kernel_bench(
+        timer, &(timed_case){forms[form], (timed_kernel *)k->row.decode[form], run_decode, &t, (double)stored_bytes(form, LONGEST) + 4 * LONGEST, TIMED_BYTES});
+  }
+  for (int64_t j = 0; j < LONGEST; ++j) floats_at(t.row)[j] = test_uniform(&state);
+  t.which = 0;
+  kernel_bench(timer, &(timed_case){"to f16", (timed_kernel *)k->row.to_f16, run_narrow, &t, 6 * LONGEST, TIMED_BYTES});
+  t.which = 1;
+  kernel_bench(timer, &(timed_case){"to bf16", (timed_kernel *)k->row.to_bf16, run_narrow, &t, 6 * LONGEST, TIMED_BYTES});
+  kernel_bench(timer, &(timed_case){"copy", (timed_kernel *)k->row.copy, run_copy, &t, 8 * LONGEST, TIMED_BYTES});
+  for (t.which = 0; t.which < UPDATES; ++t.which) {
+    for (int64_t j = 0; j < LONGEST; ++j)
+      floats_at(t.row)[j] = copysignf(1.0f, floats_at(t.row)[j]), floats_at(t.other)[j] = 0.5f; /* products keep their size */
+    kernel_bench(timer, &(timed_case){names[t.which], updates[t.which], run_update, &t, t.which == SCALE ? 8 * LONGEST : 12 * LONGEST, TIMED_BYTES});
+  }
+  kernel_bench(timer, &(timed_case){"sum of squares", (timed_kernel *)k->row.sum_squares, run_sum_squares, &t, 4 * LONGEST, TIMED_BYTES});
+}
+KERNEL_CASES(time_rows)
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(decoded_rows_have_the_bits_of_scalar),
     cmocka_unit_test(rows_may_start_at_any_byte),
@@ -362,6 +442,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(weighted_sums_round_twice),
     cmocka_unit_test(extremes_keep_nan_and_the_first_of_equals),
     cmocka_unit_test(sums_of_squares_have_the_same_bits_at_every_level),
+    cmocka_unit_test(rows_of_no_columns_touch_nothing),
     cmocka_unit_test(control_bits_stay_as_they_are),
+    cmocka_unit_test(timed_cases_run),
 };
-TEST_MAIN(tests)
+KERNEL_MAIN("row", tests, time_rows)

@@ -5,7 +5,6 @@
 
 #include <embed/embed.h>
 
-#include "kernels/kernels.h"
 #include "optim_reference.h"
 
 #define OK(ctx, call)                                              \
@@ -226,103 +225,6 @@ static void every_kind_follows_its_formula_within_a_few_ulp_a_step(void **state)
   embed_context_release(ctx);
 }
 
-/* --- Kernels: every level gives the bits of the scalar one, whatever the count, and touches nothing behind it. */
-
-typedef struct rows_of {
-  guarded w, g, a, b, out;
-} rows_of;
-
-static rows_of rows_new(int dim, uint64_t random) {
-  const size_t bytes = (size_t)dim * sizeof(float);
-  rows_of r = {guarded_new(bytes, 1), guarded_new(bytes, 1), guarded_new(bytes, 1), guarded_new(bytes, 1), guarded_new(bytes, 1)};
-  for (int j = 0; j < dim; ++j) {
-    const int special = (int)(test_random(&random) >> 60);
-    ((float *)(void *)r.w.at)[j] = test_uniform(&random);
-    ((float *)(void *)r.g.at)[j] = special == 0 ? 0 : special == 1 ? 1e-30f : special == 2 ? INFINITY : special == 3 ? NAN : test_uniform(&random);
-    ((float *)(void *)r.a.at)[j] = special == 4 ? 0 : special == 5 ? 0x1p-119f : test_uniform(&random);
-    ((float *)(void *)r.b.at)[j] = special == 4 || special == 6 ? 0 : fabsf(test_uniform(&random));
-    ((float *)(void *)r.out.at)[j] = 7;
-  }
-  return r;
-}
-
-static void rows_free(rows_of *r) {
-  guarded_free(r->w);
-  guarded_free(r->g);
-  guarded_free(r->a);
-  guarded_free(r->b);
-  guarded_free(r->out);
-}
-
-static void use_kernel(const embed__opt_kernels *k, int which, rows_of *r, int dim) {
-  const embed__opt_numbers n = {.lr = .1f,
-                                .shrink = .01f,
-                                .beta1 = .9f,
-                                .rest1 = .1f,
-                                .beta2 = .99f,
-                                .rest2 = .01f,
-                                .root = 1.5f,
-                                .epsilon = 1e-8f,
-                                .l1 = .3f,
-                                .l2 = .2f,
-                                .nesterov = which == 2 ? .9f : 0};
-  const embed__opt_drift d = {.lose = .02f, .beta1 = .8f, .beta2 = .9f, .weight = {.3f, which == 9 ? .2f : 0}, .add = {1e-8f, 2e-8f}};
-  float *w = (float *)(void *)r->w.at, *g = (float *)(void *)r->g.at, *a = (float *)(void *)r->a.at, *b = (float *)(void *)r->b.at;
-  float *out = (float *)(void *)r->out.at;
-  switch (which) {
-    case 0: k->gradient(g, w, out, dim, .5f, .25f); break;
-    case 1:
-    case 2: k->momentum(w, g, a, dim, &n); break;
-    case 3: k->adagrad(w, g, b, dim, &n); break;
-    case 4: k->rmsprop(w, g, b, dim, &n); break;
-    case 5: k->adam(w, g, a, b, dim, &n); break;
-    case 6: k->adam_direction(w, g, a, b, out, dim, &n); break;
-    case 7: k->lion(w, g, a, dim, &n); break;
-    case 8:
-    case 9: k->drift(w, a, b, dim, &d); break;
-    case 10: k->shrink(w, dim, .125f); break;
-    case 11: k->ftrl(w, g, a, b, dim, &n); break;
-    case 12: k->gradient(g, w, out, dim, .5f, 0); break;
-    default:
-      if (dim > 0) out[0] = k->least_active(a, b, dim);
-  }
-}
-
-/* Which NaN comes out is nobody's promise. */
-static void same_numbers(const guarded *got, const guarded *want, int dim, int which, int level) {
-  const float *a = (const float *)(const void *)got->at, *b = (const float *)(const void *)want->at;
-  for (int j = 0; j < dim; ++j)
-    if (memcmp(a + j, b + j, sizeof *a) && !(isnan(a[j]) && isnan(b[j])))
-      fail_msg("kernel %d of %s, dim %d, element %d: %a, not %a", which, embed__level_name(level), dim, j, (double)a[j], (double)b[j]);
-}
-
-static void every_level_gives_the_scalar_bits(void **state) {
-  (void)state;
-  embed_context *ctx = NULL;
-  embed__kernels scalar, k;
-  embed__level_fill(0, &scalar);
-  for (int level = 0; level < embed__level_count(); ++level) {
-    const embed_context_options cap = {.size = sizeof cap, .isa = embed__level_name(level)};
-    assert_int_equal(embed_context_create(&cap, &ctx), EMBED_OK);
-    const int usable = !strcmp(embed_context_isa(ctx), embed__level_name(level));
-    embed_context_release(ctx);
-    if (!usable) continue;
-    embed__level_fill(level, &k);
-    for (int which = 0; which <= 13; ++which)
-      for (int dim = 0; dim <= 70; ++dim) {
-        rows_of want = rows_new(dim, 9), got = rows_new(dim, 9);
-        use_kernel(&scalar.opt, which, &want, dim);
-        use_kernel(&k.opt, which, &got, dim);
-        same_numbers(&got.w, &want.w, dim, which, level);
-        same_numbers(&got.a, &want.a, dim, which, level);
-        same_numbers(&got.b, &want.b, dim, which, level);
-        same_numbers(&got.out, &want.out, dim, which, level);
-        rows_free(&want);
-        rows_free(&got);
-      }
-  }
-}
-
 /* --- Deferred AdamW in closed form */
 
 enum { LONG_ROWS = 500, LONG_DIM = 16, LONG_STEPS = 2000, PER_STEP = 16 };
@@ -451,7 +353,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_library_gives_the_published_numbers),
     cmocka_unit_test(adafactor_gives_the_numbers_of_a_dense_matrix),
     cmocka_unit_test(every_kind_follows_its_formula_within_a_few_ulp_a_step),
-    cmocka_unit_test(every_level_gives_the_scalar_bits),
     cmocka_unit_test(closed_form_is_within_1e_6_of_the_dense_run_after_2000_steps),
     cmocka_unit_test(rates_are_what_their_formulas_say),
 };

@@ -12,8 +12,6 @@ INLINE floats add_pairs(floats sum, floats w, floats x) { /* not at this level *
   return sum;
 }
 
-INLINE void prefetch_to_l2(uintptr_t at) { _mm_prefetch((const char *)at, _MM_HINT_T1); }
-
 INLINE floats lower_bfloats(const unsigned char *at) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_loadu_si256((const void *)at), 16)); }
 INLINE floats upper_bfloats(const unsigned char *at) {
   return _mm256_castsi256_ps(_mm256_and_si256(_mm256_loadu_si256((const void *)at), _mm256_set1_epi32((int)0xFFFF0000)));

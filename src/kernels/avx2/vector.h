@@ -93,6 +93,7 @@ INLINE void stream_end(void) { _mm_sfence(); }
 INLINE void copy_part(unsigned char *out, const unsigned char *row, int64_t bytes) { memcpy(out, row, (size_t)bytes); }
 
 INLINE void prefetch(uintptr_t at) { _mm_prefetch((const char *)at, _MM_HINT_T0); }
+INLINE void prefetch_to_l2(uintptr_t at) { _mm_prefetch((const char *)at, _MM_HINT_T1); }
 
 INLINE doubles no_doubles(void) { return _mm256_setzero_pd(); }
 INLINE doubles lower_doubles(floats v) { return _mm256_cvtps_pd(_mm256_castps256_ps128(v)); }

@@ -11,8 +11,6 @@ enum {
 };
 #define TOGETHER(n) ((n) <= 6 ? 4 : 2) /* panels of a tile */
 
-INLINE void prefetch_to_l2(uintptr_t at) { _mm_prefetch((const char *)at, _MM_HINT_T1); }
-
 INLINE floats lower_bfloats(const unsigned char *at) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_loadu_si512(at), 16)); }
 INLINE floats upper_bfloats(const unsigned char *at) {
   return _mm512_castsi512_ps(_mm512_and_si512(_mm512_loadu_si512(at), _mm512_set1_epi32((int)0xFFFF0000)));

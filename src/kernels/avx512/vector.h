@@ -83,6 +83,7 @@ INLINE void copy_part(unsigned char *out, const unsigned char *row, int64_t byte
 }
 
 INLINE void prefetch(uintptr_t at) { _mm_prefetch((const char *)at, _MM_HINT_T0); }
+INLINE void prefetch_to_l2(uintptr_t at) { _mm_prefetch((const char *)at, _MM_HINT_T1); }
 
 INLINE doubles no_doubles(void) { return _mm512_setzero_pd(); }
 INLINE doubles lower_doubles(floats v) { return _mm512_cvtps_pd(_mm512_castps512_ps256(v)); }

@@ -130,6 +130,7 @@ INLINE void stream_end(void) {}
 INLINE void copy_part(unsigned char *out, const unsigned char *row, int64_t bytes) { memcpy(out, row, (size_t)bytes); }
 
 INLINE void prefetch(uintptr_t at) { __builtin_prefetch((const void *)at, 0, 3); }
+INLINE void prefetch_to_l2(uintptr_t at) { __builtin_prefetch((const void *)at, 0, 2); }
 
 INLINE doubles no_doubles(void) { return (doubles){vdupq_n_f64(0), vdupq_n_f64(0)}; }
 INLINE doubles lower_doubles(floats v) { return (doubles){vcvt_f64_f32(vget_low_f32(v.low)), vcvt_high_f64_f32(v.low)}; }
