@@ -28,9 +28,11 @@ enum { EMBED_HEAD_BLAS = 2 /* always cblas_sgemm */, EMBED_HEAD_REQUIRE_TIED = 4
  *          F32, F16, BF16, int8, int4, Q8_0, Q4_0, Q4_K, Q5_K, Q6_K, in about their own size; tables of other dtypes and
  *          overlays are swept as they are. extra_bytes of embed_head_describe tells. Once the table has changed
  *          (embed_table_set_rows, init, changed) every call on the head is E_STALE until embed_head_refresh.
- * Sketch   EMBED_HEAD_SKETCH keeps the rows once more in 6 bits a weight. embed_topk, and a sweep that asks for nothing but top-k or greedy
- *          tokens, without rules, then reads that copy, bounds every logit, and reads only rows that can still be among the best: for up
- *          to 16 hidden rows, exact activation, vocab / 4 candidates at most. Ids and logits are the bits of the head without it, always.
+ * Sketch   EMBED_HEAD_SKETCH keeps the rows once more in 6 bits a weight. embed_topk, embed_sample, and a sweep that asks for nothing but
+ *          top-k or tokens, with rules or without, but no log-probabilities, then reads that copy, bounds every logit, and reads only rows
+ *          that can still be among the best or, drawn at a temperature alone, have the largest sum with their noise: for up to 16 hidden
+ *          rows, exact activation, vocab / 4 candidates at most, samplers that need no sum over the row (greedy, temperature, top_k and
+ *          what follows it, min_p). Ids and logits are the bits of the head without it, always.
  *          Where bounds tell little (ties, tables of 8 bits and less, numbers above 2^30 or not finite), and at level neon, the table is
  *          swept. Up to date as the prepared form: E_STALE until embed_head_refresh. sketch_* of embed_head_describe tell what it read.
  * Errors   E_OPTION (scale or soft-cap not finite, a flag of embed_file_head, BLAS with PREPARE or SKETCH, SKETCH with a negative

@@ -32,6 +32,14 @@ static void one_command(const cli_command *c) {
   option(takes & CLI_SAMPLING, "--top-k K", "draw from the K best");
   option(takes & CLI_SAMPLING, "--top-p P", "draw from the fewest tokens whose probabilities reach P");
   option(takes & CLI_SAMPLING, "--min-p P", "draw from tokens with at least P times the best one's probability");
+  option(takes & CLI_SAMPLING, "--typical-p P", "draw from the tokens nearest to the mean surprise whose probabilities reach P");
+  option(takes & CLI_SAMPLING, "--top-n-sigma S", "draw from tokens within S standard deviations of the best logit");
+  option(takes & CLI_SAMPLING, "--min-keep N", "tokens that every filter keeps at least (1)");
+  option(takes & CLI_SAMPLING, "--history FILE", "ids that penalties look at, oldest first: .npy of integers, [n]");
+  option(takes & CLI_SAMPLING, "--last-n N", "how many of them, from the end (all)");
+  option(takes & CLI_SAMPLING, "--repetition R", "divides their positive logits, multiplies negative ones (1)");
+  option(takes & CLI_SAMPLING, "--frequency F", "taken off their logits for each time they occur (0)");
+  option(takes & CLI_SAMPLING, "--presence P", "taken off their logits once (0)");
   option(takes & CLI_SAMPLING, "--order O", "hf: temperature, then filters; llamacpp: filters, then temperature (hf)");
   option(takes & CLI_SAMPLING, "--seed S", "which draws: the same seed and position give the same token (0)");
   option(takes & CLI_SAMPLING, "--position N", "position of the first hidden state; the others follow (0)");

@@ -23,7 +23,7 @@ int cli_parse_number(const char *text, size_t bytes, int64_t *out) {
 
 int cli_parse_real(const char *text, double *out) {
   char *end = NULL;
-  if (text[0] == '\0' || text[strspn(text, "0123456789.eE+-")] != '\0' || text[0] == '-') return 0; /* no hexadecimal, no nan */
+  if (text[0] == '\0' || text[strspn(text, "0123456789.eE+-")] != '\0') return 0; /* no hexadecimal, no nan */
   *out = strtod(text, &end);
   return *end == '\0' && isfinite(*out);
 }

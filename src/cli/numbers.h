@@ -9,7 +9,7 @@
 /* Digits alone, at most INT64_MAX; 1 when it is one. */
 int cli_parse_number(const char *text, size_t bytes, int64_t *out);
 
-/* A decimal number, finite and not negative: 1, 0.95, 1e-3; 1 when it is one. */
+/* A decimal number, finite: 1, 0.95, 1e-3, -2; 1 when it is one. */
 int cli_parse_real(const char *text, double *out);
 
 /* Rows first to end - 1. */

@@ -25,6 +25,14 @@ enum {
   TOP_K,
   TOP_P,
   MIN_P,
+  TYPICAL_P,
+  TOP_N_SIGMA,
+  MIN_KEEP,
+  REPETITION,
+  FREQUENCY,
+  PRESENCE,
+  HISTORY,
+  LAST_N,
   SEED,
   POSITION,
   ORDER,
@@ -50,6 +58,14 @@ static const struct option long_options[] = {
     {"top-k", required_argument, NULL, TOP_K},
     {"top-p", required_argument, NULL, TOP_P},
     {"min-p", required_argument, NULL, MIN_P},
+    {"typical-p", required_argument, NULL, TYPICAL_P},
+    {"top-n-sigma", required_argument, NULL, TOP_N_SIGMA},
+    {"min-keep", required_argument, NULL, MIN_KEEP},
+    {"repetition", required_argument, NULL, REPETITION},
+    {"frequency", required_argument, NULL, FREQUENCY},
+    {"presence", required_argument, NULL, PRESENCE},
+    {"history", required_argument, NULL, HISTORY},
+    {"last-n", required_argument, NULL, LAST_N},
     {"seed", required_argument, NULL, SEED},
     {"position", required_argument, NULL, POSITION},
     {"order", required_argument, NULL, ORDER},
@@ -87,9 +103,9 @@ static int add_rename(cli_options *o, const char *names) {
   return CLI_DONE;
 }
 
-static int read_real(const cli_options *o, const char *option, const char *text, double most, double *out) {
-  if (cli_parse_real(text, out) && *out <= most) return CLI_DONE;
-  return cli_usage(o->command, "%s takes a number from 0 to %g, not \"%s\"", option, most, text);
+static int read_real(const cli_options *o, const char *option, const char *text, double least, double most, double *out) {
+  if (cli_parse_real(text, out) && *out >= least && *out <= most) return CLI_DONE;
+  return cli_usage(o->command, "%s takes a number from %g to %g, not \"%s\"", option, least, most, text);
 }
 
 static int read_integer(const cli_options *o, const char *option, const char *text, int64_t *out) {
@@ -103,16 +119,30 @@ static int read_extent(cli_options *o, const char *option, int64_t *out) {
   return cli_usage(o->command, "%s takes a number from 1 to %lld, not \"%s\"", option, (long long)INT64_MAX, optarg);
 }
 
+static int take_penalty(cli_options *o, int option) {
+  switch (option) {
+    case REPETITION: return read_real(o, o->sampling.given = "--repetition", optarg, 0.001, 1000, &o->sampling.repetition);
+    case FREQUENCY: return read_real(o, o->sampling.given = "--frequency", optarg, -1000, 1000, &o->sampling.frequency);
+    case PRESENCE: return read_real(o, o->sampling.given = "--presence", optarg, -1000, 1000, &o->sampling.presence);
+    case LAST_N: return read_count(o, o->sampling.given = "--last-n", optarg, INT32_MAX, &o->sampling.last_n);
+    default: o->sampling.history = optarg, o->sampling.given = "--history"; return CLI_DONE;
+  }
+}
+
 static int take_sampling(cli_options *o, int option) {
   o->given |= CLI_SAMPLING;
   switch (option) {
-    case TEMPERATURE: return read_real(o, o->sampling.given = "--temperature", optarg, 1000, &o->sampling.temperature);
+    case TEMPERATURE: return read_real(o, o->sampling.given = "--temperature", optarg, 0, 1000, &o->sampling.temperature);
     case TOP_K: return read_count(o, o->sampling.given = "--top-k", optarg, INT32_MAX, &o->sampling.top_k);
-    case TOP_P: return read_real(o, o->sampling.given = "--top-p", optarg, 1, &o->sampling.top_p);
-    case MIN_P: return read_real(o, o->sampling.given = "--min-p", optarg, 1, &o->sampling.min_p);
+    case TOP_P: return read_real(o, o->sampling.given = "--top-p", optarg, 0, 1, &o->sampling.top_p);
+    case MIN_P: return read_real(o, o->sampling.given = "--min-p", optarg, 0, 1, &o->sampling.min_p);
+    case TYPICAL_P: return read_real(o, o->sampling.given = "--typical-p", optarg, 0, 1, &o->sampling.typical_p);
+    case TOP_N_SIGMA: return read_real(o, o->sampling.given = "--top-n-sigma", optarg, 0, 1000, &o->sampling.top_n_sigma);
+    case MIN_KEEP: return read_count(o, o->sampling.given = "--min-keep", optarg, INT32_MAX, &o->sampling.min_keep);
     case SEED: return read_integer(o, o->sampling.given = "--seed", optarg, &o->sampling.seed);
     case POSITION: return read_integer(o, o->sampling.given = "--position", optarg, &o->sampling.position);
-    default: o->sampling.order = optarg, o->sampling.given = "--order"; return CLI_DONE;
+    case ORDER: o->sampling.order = optarg, o->sampling.given = "--order"; return CLI_DONE;
+    default: return take_penalty(o, option);
   }
 }
 
@@ -141,6 +171,14 @@ static int take(cli_options *o, int option, const char *word) {
     case TOP_K:
     case TOP_P:
     case MIN_P:
+    case TYPICAL_P:
+    case TOP_N_SIGMA:
+    case MIN_KEEP:
+    case REPETITION:
+    case FREQUENCY:
+    case PRESENCE:
+    case HISTORY:
+    case LAST_N:
     case SEED:
     case POSITION:
     case ORDER: return take_sampling(o, option);
@@ -155,7 +193,7 @@ static int take(cli_options *o, int option, const char *word) {
 }
 
 int cli_options_read(int argc, char **argv, cli_options *out) {
-  *out = (cli_options){.k = 10, .sampling.temperature = 1};
+  *out = (cli_options){.k = 10, .sampling = {.temperature = 1, .repetition = 1}};
   opterr = 0;
   int option, status = CLI_DONE;
   /* '-': operands come in their order, between options too, whatever POSIXLY_CORRECT says. */

@@ -24,11 +24,12 @@ typedef struct cli_options {
   int json, logprobs, help, version;
   struct {
     const char *given; /* the last of these options, NULL = none was */
-    double temperature, top_p, min_p;
-    int32_t top_k;
+    double temperature, top_p, min_p, typical_p, top_n_sigma;
+    double repetition, frequency, presence;
+    int32_t top_k, min_keep, last_n;
     int64_t seed, position;
-    const char *order;
-  } sampling; /* temperature 1 unless given; the others 0 */
+    const char *order, *history;
+  } sampling; /* temperature and repetition 1 unless given; the others 0 */
   int given;  /* CLI_* bits of what was given */
 } cli_options;
 

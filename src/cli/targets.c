@@ -27,15 +27,19 @@ static int64_t integer_at(const unsigned char *at, integer_type type) {
   return value > INT64_MAX ? INT64_MAX : (int64_t)value;
 }
 
-static int check_tensor(const embed_file *file, const char *path, const embed_tensor_info *tensor, int64_t n, integer_type *type) {
+/* What a file of ids is called in messages. */
+typedef struct kind {
+  const char *one, *many;
+} kind;
+
+static int check_tensor(const embed_file *file, const char *path, kind k, const embed_tensor_info *tensor, integer_type *type) {
   if (strcmp(embed_file_format(file), "npy") != 0 || !is_integer_type(tensor->stored, type))
-    return cli_fail(path, "targets are an .npy file of integers, this is %s of \"%s\"", embed_file_format(file), tensor->stored);
-  if (tensor->rank != 1) return cli_fail(path, "targets are [n], not of rank %d", (int)tensor->rank);
-  if (tensor->shape[0] != n) return cli_fail(path, "there are %" PRId64 " targets for %" PRId64 " hidden states", tensor->shape[0], n);
+    return cli_fail(path, "%s are an .npy file of integers, this is %s of \"%s\"", k.many, embed_file_format(file), tensor->stored);
+  if (tensor->rank != 1) return cli_fail(path, "%s are [n], not of rank %d", k.many, (int)tensor->rank);
   return CLI_DONE;
 }
 
-static int read_integers(const cli_session *s, const char *path, int64_t offset, integer_type type, int64_t n, int32_t *targets) {
+static int read_integers(const cli_session *s, const char *path, kind k, int64_t offset, integer_type type, int64_t n, int32_t *ids) {
   const int64_t vocab = embed_head_vocab(s->head);
   unsigned char bytes[8];
   FILE *in = fopen(path, "rb");
@@ -47,34 +51,46 @@ static int read_integers(const cli_session *s, const char *path, int64_t offset,
   int status = CLI_DONE;
   for (int64_t i = 0; i < n && !status; ++i) {
     if (fread(bytes, (size_t)type.bytes, 1, in) != 1) {
-      status = cli_fail(path, "it ends in front of target %" PRId64 " of %" PRId64, i, n);
+      status = cli_fail(path, "it ends in front of %s %" PRId64 " of %" PRId64, k.one, i, n);
       break;
     }
     const int64_t id = integer_at(bytes, type);
     if (id < 0 || id >= vocab)
-      status = cli_fail(path, "target %" PRId64 " at position %" PRId64 " is outside the vocabulary of %" PRId64 " rows", id, i, vocab);
-    targets[i] = (int32_t)id;
+      status = cli_fail(path, "%s %" PRId64 " at position %" PRId64 " is outside the vocabulary of %" PRId64 " rows", k.one, id, i, vocab);
+    ids[i] = (int32_t)id;
   }
   fclose(in);
   return status;
 }
 
-static int read_file(const cli_session *s, const char *path, const embed_file *file, int64_t n, int32_t **targets) {
+/* *n below 0: as many as there are. */
+static int read_file(const cli_session *s, const char *path, kind k, const embed_file *file, int64_t *n, int32_t **ids) {
   embed_tensor_info tensor = {.size = sizeof tensor};
   integer_type type = {0};
-  if (embed_file_count(file) != 1) return cli_fail(path, "targets are one array, here are %" PRId64, embed_file_count(file));
+  if (embed_file_count(file) != 1) return cli_fail(path, "%s are one array, here are %" PRId64, k.many, embed_file_count(file));
   if (embed_file_tensor(s->ctx, file, 0, &tensor) != EMBED_OK) return cli_fail(path, "%s", embed_error_text(s->ctx));
-  int status = check_tensor(file, path, &tensor, n, &type);
+  int status = check_tensor(file, path, k, &tensor, &type);
   if (status) return status;
-  *targets = cli_array(s, n, 1, sizeof **targets);
-  return *targets ? read_integers(s, path, tensor.offset, type, n, *targets) : CLI_FAILED;
+  if (*n >= 0 && tensor.shape[0] != *n) return cli_fail(path, "there are %" PRId64 " %s for %" PRId64 " hidden states", tensor.shape[0], k.many, *n);
+  *n = tensor.shape[0];
+  *ids = cli_array(s, *n, 1, sizeof **ids);
+  return *ids ? read_integers(s, path, k, tensor.offset, type, *n, *ids) : CLI_FAILED;
+}
+
+static int read_ids(const cli_session *s, const char *path, kind k, int64_t *n, int32_t **ids) {
+  embed_file *file = NULL;
+  *ids = NULL;
+  if (embed_file_open(s->ctx, path, NULL, &file) != EMBED_OK) return cli_fail(path, "%s", embed_error_text(s->ctx));
+  int status = read_file(s, path, k, file, n, ids);
+  embed_file_release(file);
+  return status;
 }
 
 int cli_targets_read(const cli_session *s, const char *path, int64_t n, int32_t **targets) {
-  embed_file *file = NULL;
-  *targets = NULL;
-  if (embed_file_open(s->ctx, path, NULL, &file) != EMBED_OK) return cli_fail(path, "%s", embed_error_text(s->ctx));
-  int status = read_file(s, path, file, n, targets);
-  embed_file_release(file);
-  return status;
+  return read_ids(s, path, (kind){"target", "targets"}, &n, targets);
+}
+
+int cli_history_read(const cli_session *s, const char *path, int64_t *n, int32_t **ids) {
+  *n = -1;
+  return read_ids(s, path, (kind){"id", "ids of a history"}, n, ids);
 }

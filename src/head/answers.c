@@ -30,7 +30,7 @@ static bool is_filtered(const embed__sampler *s) { return s && !s->greedy && !s-
 /* What has to be kept for this request. */
 static void plan(embed__job *job) {
   const embed__request *r = job->r;
-  const bool tops = r->ranks || r->topk_ids || r->topk_logits || r->topk_count, tokens = r->token || r->token_logprob;
+  const bool tops = job->tops = r->ranks || r->topk_ids || r->topk_logits || r->topk_count, tokens = r->token || r->token_logprob;
   const bool probabilities = r->logsumexp || r->entropy || r->target_logprob || r->target_rank;
   const int64_t samplers = r->samplers ? (r->sampler_stride ? job->from->n : embed__min(1, job->from->n)) : 0;
   bool filtered = false;
@@ -116,19 +116,27 @@ static void take_given_blocks(void *arg, int64_t task, int32_t worker) {
   }
 }
 
-/* Nothing is asked but the best of a few hidden rows: a head with a sketch may find them without its table (BOUND.md). */
+/* Nothing is asked but the best of a few hidden rows and what is drawn from them, or drawn at a temperature alone: a head with a sketch may
+ * find them without its table (BOUND.md). */
 static embed_status search(embed_context *ctx, embed__job *job, bool *answered) {
-  embed__topk tops[EMBED__SKETCH_HIDDEN];
+  embed__sought sought[EMBED__SKETCH_HIDDEN];
   int64_t refused = INT64_MAX;
-  bool only_best = job->ranked && !job->processes && !job->targets && !job->moments && !job->r->logits && job->count == job->from->n;
-  const int64_t samplers = job->r->samplers ? (job->r->sampler_stride ? job->from->n : 1) : 0;
+  const bool only_best = job->ranked && !job->targets && !job->moments && !job->statistics && !job->r->logits;
   *answered = false;
-  if (!job->from->head->sketch || !only_best || job->count > EMBED__SKETCH_HIDDEN) return EMBED_OK;
-  for (int64_t i = 0; i < samplers; ++i) only_best &= job->r->samplers[i].greedy;
-  if (!only_best) return EMBED_OK;
-  for (int64_t row = 0; row < job->count; ++row) tops[row] = embed__state(job, 0, row)->top;
-  EMBED__TRY(embed__certified_topk(ctx, job->from->head, &job->from->sweep, job->r->nan, tops, &refused, answered));
-  for (int64_t row = 0; row < job->count && *answered; ++row) embed__state(job, 0, row)->top = tops[row];
+  if (!job->from->head->sketch || !only_best || job->count != job->from->n || job->count > EMBED__SKETCH_HIDDEN) return EMBED_OK;
+  if (job->gumbels && job->tops) return EMBED_OK;
+  for (int64_t row = 0; row < job->count; ++row) {
+    const embed__sampler *s = job->rows[row].sampler;
+    const embed__edits *edits = &job->rows[row].edits;
+    sought[row] = (embed__sought){.top = embed__state(job, 0, row)->top, .drawn = embed__gumbel_start()};
+    if (job->gumbels && s->plain) sought[row].sampler = s;
+    if (job->processes && !embed__edits_nothing(edits)) sought[row].edits = edits;
+  }
+  EMBED__TRY(embed__certified_search(ctx, job->from->head, &job->from->sweep, job->r->nan, sought, &refused, answered));
+  for (int64_t row = 0; row < job->count && *answered; ++row) {
+    embed__state(job, 0, row)->top = sought[row].top;
+    embed__state(job, 0, row)->gumbel = sought[row].drawn;
+  }
   if (refused != INT64_MAX) embed__keep_least(&job->refused, refused);
   return EMBED_OK;
 }

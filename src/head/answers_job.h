@@ -43,6 +43,7 @@ typedef struct embed__job {
   const embed__id_map *map; /* subset, or NULL */
   /* What is kept on the way. */
   bool ranked;    /* anything but bare logits: heaps are kept, a row without a logit above -inf is refused */
+  bool tops;      /* top-k is asked */
   bool draws;     /* tokens, or what depends on which ids survive the filters */
   bool processes; /* rules and penalties have a say */
   bool targets, moments, with_moment, counts, statistics, gumbels;

@@ -137,14 +137,18 @@ static void softcap(float cap, float *z, int64_t n) {
   for (int64_t c = 0; c < n; ++c) z[c] = cap * tanhf(z[c] / cap);
 }
 
+void embed__finish_biased(const embed_head *h, float *z, int64_t n) {
+  if (h->scale != 1.0f)
+    for (int64_t c = 0; c < n; ++c) z[c] *= h->scale;
+  if (h->softcap > 0) softcap(h->softcap, z, n);
+}
+
 void embed__finish_logits(const embed_head *h, float *z, int64_t ldz, int64_t rows, int64_t column, int64_t columns) {
   for (int64_t i = 0; i < rows; ++i) {
     float *row = z + i * ldz;
     if (h->bias)
       for (int64_t c = 0; c < columns; ++c) row[c] += h->bias[column + c];
-    if (h->scale != 1.0f)
-      for (int64_t c = 0; c < columns; ++c) row[c] *= h->scale;
-    if (h->softcap > 0) softcap(h->softcap, row, columns);
+    embed__finish_biased(h, row, columns);
   }
 }
 

@@ -34,6 +34,8 @@ bool embed__head_saved(const embed_context *ctx, const embed_file *f, const char
 
 /* logit = softcap(scale * (product + bias)), in place for some columns of some rows. */
 void embed__finish_logits(const embed_head *h, float *z, int64_t ldz, int64_t rows, int64_t column, int64_t columns);
+/* The same of products that have their bias. */
+void embed__finish_biased(const embed_head *h, float *z, int64_t n);
 
 /* What a call on a head checks before it sweeps: handles are there, the prepared form is not stale, hidden is a float
  * buffer [n, dim], options known. Fills the given part of s. */

@@ -175,15 +175,19 @@ static line line_of(const embed__sampler *s, double best) {
   return l;
 }
 
+static void noise_words(const embed__kernels *k, const embed__sampler *s, int64_t n, int32_t first, const int32_t *original, uint32_t *words) {
+  if (original)
+    k->gumbel.words_of(s->seed, (uint64_t)s->position, original, n, words);
+  else
+    k->gumbel.words(s->seed, (uint64_t)s->position, (uint32_t)first, n, words);
+}
+
 void embed__gumbel_offer(const embed__kernels *k, const embed__sampler *s, embed__gumbel *g, const float *z, int64_t n, int32_t first,
                          const int32_t *original) {
   enum { FEW = 16 };
   uint32_t words[EMBED__BLOCK];
   int32_t index[EMBED__BLOCK];
-  if (original)
-    k->gumbel.words_of(s->seed, (uint64_t)s->position, original, n, words);
-  else
-    k->gumbel.words(s->seed, (uint64_t)s->position, (uint32_t)first, n, words);
+  noise_words(k, s, n, first, original, words);
   for (int64_t at = 0, piece; at < n; at += piece) { /* the first of a row to a better line each time, as in embed__topk_offer */
     piece = g->column >= 0 && at == 0 ? n : embed__min(n - at, embed__max(FEW, at));
     const line l = line_of(s, g->best);
@@ -193,6 +197,27 @@ void embed__gumbel_offer(const embed__kernels *k, const embed__sampler *s, embed
       consider(s, g, z[c], words[c], first + (int32_t)c);
     }
   }
+}
+
+void embed__gumbel_consider(const embed__sampler *s, embed__gumbel *g, float z, int32_t column, int32_t id) {
+  consider(s, g, z, embed__noise_word(s, id), column);
+}
+
+/* Both roundings of z / temperature + noise keep order: what z is not above, its sum is not above either. */
+int64_t embed__gumbel_screen(const embed__kernels *k, const embed__sampler *s, double best, float *upper, int64_t n, int32_t first, const int32_t *original) {
+  uint32_t words[EMBED__BLOCK];
+  int32_t index[EMBED__BLOCK];
+  noise_words(k, s, n, first, original, words);
+  const line l = line_of(s, best);
+  const int64_t contenders = k->gumbel.contenders(upper, words, n, l.scale, l.offset, index);
+  int64_t count = 0;
+  for (int64_t i = 0; i < contenders; ++i) {
+    const double sum = (double)upper[index[i]] / s->temperature + embed__gumbel_noise(words[index[i]]);
+    if (!(sum < best)) index[count++] = index[i];
+  }
+  for (int64_t c = 0; c < n; ++c) upper[c] = -INFINITY;
+  for (int64_t i = 0; i < count; ++i) upper[index[i]] = INFINITY;
+  return count;
 }
 
 void embed__gumbel_merge(embed__gumbel *g, const embed__gumbel *other) {

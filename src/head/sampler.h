@@ -57,6 +57,11 @@ embed__gumbel embed__gumbel_start(void);
 /* z[0 .. n) are columns first .. first + n - 1; original: ids [n] of these columns, NULL = the columns themselves. n <= the sweep's block. */
 void embed__gumbel_offer(const embed__kernels *k, const embed__sampler *s, embed__gumbel *g, const float *z, int64_t n, int32_t first, const int32_t *original);
 void embed__gumbel_merge(embed__gumbel *g, const embed__gumbel *other);
+/* The same for one column; id: its original one. */
+void embed__gumbel_consider(const embed__sampler *s, embed__gumbel *g, float z, int32_t column, int32_t id);
+/* upper [n <= the sweep's block] holds numbers that the z of these columns are not above, infinity or NaN where there is none. Columns that may
+ * be drawn, though some column's z / temperature + noise is `best`, become infinity, the others -infinity; how many may. */
+int64_t embed__gumbel_screen(const embed__kernels *k, const embed__sampler *s, double best, float *upper, int64_t n, int32_t first, const int32_t *original);
 
 typedef enum embed__outcome {
   EMBED__DRAWN,

@@ -6,6 +6,7 @@
 
 #include <embed/head.h>
 
+#include "head/sampler.h"
 #include "sweep/sweep.h"
 #include "sweep/topk.h"
 
@@ -42,13 +43,21 @@ void embed__sketch_free(const embed_allocator *memory, embed__sketch *s); /* NUL
 /* False when the table has changed since. */
 bool embed__sketch_is_fresh(const embed__sketch *s, const embed_table *t);
 
-/* Offers every logit that can be among the best to tops[i], i < s->n: the caller's, empty, their capacity and order set. What they
- * hold then is what the plain sweep's logits would have left in them, after scale, soft-cap and NaN policy.
+/* What is sought in a hidden row: its best, or one drawn at a temperature alone. */
+typedef struct embed__sought {
+  const embed__sampler *sampler; /* a plain one (sampler.h); NULL = the best */
+  const embed__edits *edits;     /* what rules and penalties do to its logits; NULL = nothing */
+  embed__topk top;               /* the caller's, empty, its capacity and order set; of a row that is drawn it holds some logit above -inf in the end */
+  embed__gumbel drawn;           /* embed__gumbel_start() */
+} embed__sought;
+
+/* Offers every logit that can be among the best, or that can be drawn, to rows[i], i < s->n. What it holds then is what the plain
+ * sweep's logits would have left in it, after scale, soft-cap, NaN policy and rules.
  * s: as embed__head_sweep filled it. *refused: the least hidden row with a NaN under EMBED_NAN_ERROR, else unchanged.
  * *answered false: nothing was offered, sweep plainly; so it is with an activation, OpenBLAS, a hidden row that is not bounded, a form of
  * the table with offsets (Q4_K, Q5_K) in integer products, and where it does not pay. */
-embed_status embed__certified_topk(embed_context *ctx, const embed_head *h, const embed__sweep *s, embed_nan_policy nan, embed__topk *tops, int64_t *refused,
-                                   bool *answered);
+embed_status embed__certified_search(embed_context *ctx, const embed_head *h, const embed__sweep *s, embed_nan_policy nan, embed__sought *rows,
+                                     int64_t *refused, bool *answered);
 
 /* The bound itself, for hidden rows x [n, dim]. */
 typedef struct embed__sketch_query {

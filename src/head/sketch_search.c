@@ -19,6 +19,7 @@ enum {
   FREE_HIDDEN = 6,      /* whose cost does not grow up to so many */
   MEMORY = 8,           /* searches that the moving average remembers */
   FEW_TASKS = 128,      /* of counting, 100 ns each: sooner done than other threads wake */
+  FEW_SCREENS = 8,      /* with noise, 2 us each */
   MORE_CANDIDATES = 24, /* than are wanted: the k-th best of them is nearly that of all */
   PROBE = 17            /* while it is above one, one call in so many searches */
 };
@@ -69,18 +70,60 @@ typedef struct search {
   embed__sketch_query query;
   embed__chosen_rows rows;
   embed_nan_policy nan;
-  embed__topk *tops;                 /* the caller's, [n] */
-  embed__topk *heaps;                /* [slots, n]: of what the sketch takes for best, then of exact logits */
-  int64_t n, candidates, blocks;     /* candidates: of each hidden row */
+  embed__sought *sought;         /* the caller's, [n] */
+  embed__topk *heaps;            /* [slots, n]: of what the sketch takes for best, then of exact logits */
+  embed__gumbel *draws;          /* the same, of rows that are drawn */
+  int64_t n, candidates, blocks; /* candidates: of each hidden row that is not drawn */
+  bool any_drawn;
   int64_t width;                     /* panels * 16 */
   float *upper;                      /* [n, width] */
   int32_t *ids;                      /* [n, candidates] */
   float reach[EMBED__SKETCH_HIDDEN]; /* least upper bound of a row that can be among the best */
+  double best[EMBED__SKETCH_HIDDEN]; /* z / temperature + noise of the candidate of a row that is drawn */
+  int64_t verified;                  /* candidates */
   _Atomic int64_t found;             /* rows that reach */
   _Atomic int64_t refused;
 } search;
 
 static int64_t columns_of(const search *s, int64_t block) { return embed__min(EMBED__BLOCK, s->rows.table->vocab - block * EMBED__BLOCK); }
+
+static const int32_t *originals(const search *s, int64_t i, int64_t column) {
+  const int32_t *original = s->sought[i].top.original;
+  return original ? original + column : NULL;
+}
+
+static int32_t original_of(const search *s, int64_t i, int32_t column) {
+  const int32_t *original = s->sought[i].top.original;
+  return original ? original[column] : column;
+}
+
+/* A finished logit, for any y at or below `product`, is below this. tanhf is taken to be right to 2^-20. */
+static float finished_bound(const embed_head *h, float product) {
+  float z = product * h->scale;
+  if (h->softcap > 0) z = h->softcap * tanhf(z / h->softcap);
+  return h->softcap > 0 ? z + fabsf(z) * 0x1p-17f : z;
+}
+
+/* Of bounds of products; no bound stays none. */
+static void finish_bounds(const embed_head *h, float *upper, int64_t n) {
+  if (h->scale == 1.0f && h->softcap == 0) return;
+  for (int64_t c = 0; c < n; ++c)
+    if (upper[c] < INFINITY) upper[c] = finished_bound(h, upper[c]);
+}
+
+/* Whether the bounds of a row are of finished logits, not of products. */
+static bool is_finished(const embed__sought *sought) { return sought->sampler || sought->edits; }
+
+/* Penalties and biases never turn the order of two logits of one id: a bound becomes the bound of what is left of them. A NaN that is an error is
+ * one under a ban too. */
+static void edit_bounds(const search *s, int64_t i, float *upper, float *middle, int64_t columns, int64_t column) {
+  float before[EMBED__BLOCK];
+  memcpy(before, upper, (size_t)columns * sizeof *upper);
+  embed__edit_tile(s->sought[i].edits, middle, columns, column, originals(s, i, column));
+  embed__edit_tile(s->sought[i].edits, upper, columns, column, originals(s, i, column));
+  for (int64_t c = 0; c < columns && s->nan == EMBED_NAN_ERROR; ++c)
+    if (!(before[c] < INFINITY)) upper[c] = before[c];
+}
 
 static void bound_block(void *arg, int64_t block, int32_t worker) {
   search *s = arg;
@@ -89,55 +132,87 @@ static void bound_block(void *arg, int64_t block, int32_t worker) {
   s->kernels->sketch.multiply(s->sketch->panels + column / EMBED__SKETCH_ROWS * bytes, bytes, columns, s->query.packed, s->n, s->rows.table->dim,
                               s->upper + column, s->width);
   for (int64_t i = 0; i < s->n; ++i) {
-    embed__sketch_bounds(s->sketch, &s->query, i, column, columns, s->head->bias, s->upper + i * s->width + column, middle);
-    embed__topk_offer(s->kernels, &s->heaps[worker * s->n + i], middle, columns, (int32_t)column, NULL, 0);
+    float *upper = s->upper + i * s->width + column;
+    const embed__sampler *sampler = s->sought[i].sampler;
+    embed__sketch_bounds(s->sketch, &s->query, i, column, columns, s->head->bias, upper, middle);
+    if (is_finished(&s->sought[i])) {
+      finish_bounds(s->head, upper, columns);
+      embed__finish_biased(s->head, middle, columns);
+      if (s->sought[i].edits) edit_bounds(s, i, upper, middle, columns, column);
+    }
+    if (sampler) {
+      embed__gumbel_offer(s->kernels, sampler, &s->draws[worker * s->n + i], middle, columns, (int32_t)column, originals(s, i, column));
+    } else {
+      embed__topk_offer(s->kernels, &s->heaps[worker * s->n + i], middle, columns, (int32_t)column, NULL, 0);
+    }
   }
 }
 
-/* Exact logits of some rows to a heap. */
-static void verify(search *s, int64_t i, const int32_t *ids, int64_t count, int32_t worker, embed__topk *top) {
+/* Exact logits of some rows to a heap, and to the draw. */
+static void verify(search *s, int64_t i, const int32_t *ids, int64_t count, int32_t worker) {
+  embed__topk *top = &s->heaps[worker * s->n + i];
+  embed__gumbel *drawn = &s->draws[worker * s->n + i];
+  const embed__sampler *sampler = s->sought[i].sampler;
+  const embed__edits *edits = s->sought[i].edits;
   float z[EMBED__CHOSEN];
   for (int64_t done = 0, some; done < count; done += some, ids += some) {
     some = embed__min(EMBED__CHOSEN, count - done);
     embed__chosen_products(&s->rows, i, ids, some, worker, z);
     for (int64_t j = 0; j < some; ++j) embed__finish_logits(s->head, z + j, some, 1, ids[j], 1);
     if (embed__apply_nan_policy(s->nan, z, some)) embed__keep_least(&s->refused, i);
+    for (int64_t j = 0; j < some && edits; ++j) embed__edit_tile(edits, z + j, 1, ids[j], originals(s, i, ids[j]));
     for (int64_t j = 0; j < some; ++j)
       if (top->count < top->capacity || !(z[j] < top->entries[0].value)) embed__topk_offer(s->kernels, top, z + j, 1, ids[j], NULL, 0);
+    for (int64_t j = 0; j < some && sampler; ++j) embed__gumbel_consider(sampler, drawn, z[j], ids[j], original_of(s, i, ids[j]));
   }
 }
 
-/* The best of each hidden row as the sketch has them; the second step does not find them again. Few: not worth other threads. */
+/* The best of a hidden row as the sketch has them, or the one that it would draw; how many. */
+static int64_t take_candidates(search *s, int64_t i, int32_t slots, int32_t *ids) {
+  embed__topk *best = &s->heaps[i];
+  embed__gumbel *drawn = &s->draws[i];
+  for (int32_t slot = 1; slot < slots; ++slot) {
+    embed__topk_merge(best, &s->heaps[slot * s->n + i]);
+    embed__gumbel_merge(drawn, &s->draws[slot * s->n + i]);
+  }
+  for (int64_t j = 0; j < best->count; ++j) ids[j] = best->entries[j].id;
+  if (!s->sought[i].sampler) return best->count;
+  ids[0] = drawn->column;
+  return drawn->column >= 0;
+}
+
+/* Their exact logits; the second step does not find them again. Few: not worth other threads. */
 static void verify_candidates(search *s, int32_t slots) {
   for (int64_t i = 0; i < s->n; ++i) {
-    embed__topk *best = &s->heaps[i];
+    const embed__topk *sought = &s->sought[i].top;
     int32_t *ids = s->ids + i * s->candidates;
-    for (int32_t slot = 1; slot < slots; ++slot) embed__topk_merge(best, &s->heaps[slot * s->n + i]);
-    for (int64_t j = 0; j < best->count; ++j) {
-      ids[j] = best->entries[j].id;
-      s->upper[i * s->width + ids[j]] = -INFINITY;
-    }
-    const int64_t count = best->count;
+    const int64_t count = take_candidates(s, i, slots, ids);
+    for (int64_t j = 0; j < count; ++j) s->upper[i * s->width + ids[j]] = -INFINITY;
     for (int32_t slot = 0; slot < slots; ++slot) {
       embed__topk *heap = &s->heaps[slot * s->n + i];
-      *heap =
-          (embed__topk){.entries = heap->entries, .capacity = s->tops[i].capacity, .original = s->tops[i].original, .numbers_only = s->tops[i].numbers_only};
+      *heap = (embed__topk){.entries = heap->entries, .capacity = sought->capacity, .original = sought->original, .numbers_only = sought->numbers_only};
+      s->draws[slot * s->n + i] = embed__gumbel_start();
     }
-    verify(s, i, ids, count, 0, best);
+    verify(s, i, ids, count, 0);
+    s->verified += count;
   }
 }
 
-/* The candidates apart. */
+/* Rows that can be among the best, or drawn, the candidates apart. Of rows that are drawn infinity is left as the bound of those that can be, so
+ * that they alone reach. */
 static void count_block(void *arg, int64_t task, int32_t worker) {
   search *s = arg;
-  const int64_t i = task / s->blocks, block = task % s->blocks;
+  const int64_t i = task / s->blocks, block = task % s->blocks, column = block * EMBED__BLOCK, columns = columns_of(s, block);
+  const embed__sampler *sampler = s->sought[i].sampler;
+  float *upper = s->upper + i * s->width + column;
   (void)worker;
-  atomic_fetch_add(&s->found, s->kernels->reduce.count_at_least(s->upper + i * s->width + block * EMBED__BLOCK, columns_of(s, block), s->reach[i]));
+  atomic_fetch_add(&s->found, sampler ? embed__gumbel_screen(s->kernels, sampler, s->best[i], upper, columns, (int32_t)column, originals(s, i, column))
+                                      : s->kernels->reduce.count_at_least(upper, columns, s->reach[i]));
 }
 
 static embed_status count_found(embed_context *ctx, search *s) {
   const int64_t tasks = s->n * s->blocks;
-  if (tasks > FEW_TASKS) return embed__run(ctx, tasks, count_block, s);
+  if (tasks > (s->any_drawn ? FEW_SCREENS : FEW_TASKS)) return embed__run(ctx, tasks, count_block, s);
   for (int64_t task = 0; task < tasks; ++task) count_block(s, task, 0);
   return EMBED_OK;
 }
@@ -149,14 +224,7 @@ static void verify_block(void *arg, int64_t task, int32_t worker) {
   int32_t index[EMBED__BLOCK];
   const int64_t count = s->kernels->reduce.at_least(s->upper + i * s->width + column, columns_of(s, task % s->blocks), s->reach[i], index);
   for (int64_t j = 0; j < count; ++j) index[j] += (int32_t)column;
-  verify(s, i, index, count, worker, &s->heaps[worker * s->n + i]);
-}
-
-/* A finished logit, for any y at or below `product`, is below this. tanhf is taken to be right to 2^-20. */
-static float finished_bound(const embed_head *h, float product) {
-  float z = product * h->scale;
-  if (h->softcap > 0) z = h->softcap * tanhf(z / h->softcap);
-  return h->softcap > 0 ? z + fabsf(z) * 0x1p-17f : z;
+  verify(s, i, index, count, worker);
 }
 
 /* The least product plus bias with which a row may have the finished logit `worst` or more; -inf where none can be told. */
@@ -179,7 +247,11 @@ static embed_status take_scratch(embed_context *ctx, search *s, int32_t slots) {
   EMBED__TRY(embed__scratch_matrix(ctx, s->n, s->width, sizeof *s->upper, &s->upper));
   EMBED__TRY(embed__scratch_matrix(ctx, heaps, s->candidates, sizeof *entries, &entries));
   EMBED__TRY(embed__scratch_get(ctx, heaps, sizeof *s->heaps, &s->heaps));
-  for (int64_t h = 0; h < heaps; ++h) s->heaps[h] = (embed__topk){.entries = entries + h * s->candidates, .capacity = s->candidates};
+  EMBED__TRY(embed__scratch_get(ctx, heaps, sizeof *s->draws, &s->draws));
+  for (int64_t h = 0; h < heaps; ++h) {
+    s->heaps[h] = (embed__topk){.entries = entries + h * s->candidates, .capacity = s->candidates};
+    s->draws[h] = embed__gumbel_start();
+  }
   return embed__scratch_matrix(ctx, s->n, s->candidates, sizeof *s->ids, &s->ids);
 }
 
@@ -187,7 +259,14 @@ static embed_status take_scratch(embed_context *ctx, search *s, int32_t slots) {
 static bool set_reach(search *s) {
   for (int64_t i = 0; i < s->n; ++i) {
     const embed__topk *best = &s->heaps[i];
-    s->reach[i] = best->count < best->capacity ? -INFINITY : reach_of(s->head, best->entries[0].value);
+    s->best[i] = s->draws[i].best;
+    if (s->sought[i].sampler) {
+      s->reach[i] = INFINITY; /* what count_block leaves */
+      if (!(s->best[i] > -INFINITY)) return false;
+      continue;
+    }
+    const float worst = best->count < best->capacity ? -INFINITY : best->entries[0].value;
+    s->reach[i] = !is_finished(&s->sought[i]) ? reach_of(s->head, worst) : isfinite(worst) ? worst : -INFINITY;
     if (!(s->reach[i] > -INFINITY)) return false;
   }
   return true;
@@ -206,8 +285,11 @@ static embed_status run_search(embed_context *ctx, search *s, int64_t *verified)
   if (found > s->sketch->most) return EMBED_OK;
   EMBED__TRY(embed__run(ctx, s->n * s->blocks, verify_block, s));
   for (int64_t i = 0; i < s->n; ++i)
-    for (int32_t slot = 0; slot < slots; ++slot) embed__topk_merge(&s->tops[i], &s->heaps[slot * s->n + i]);
-  *verified = s->n * s->candidates + found;
+    for (int32_t slot = 0; slot < slots; ++slot) {
+      embed__topk_merge(&s->sought[i].top, &s->heaps[slot * s->n + i]);
+      embed__gumbel_merge(&s->sought[i].drawn, &s->draws[slot * s->n + i]);
+    }
+  *verified = s->verified + found;
   return EMBED_OK;
 }
 
@@ -247,17 +329,19 @@ static embed_status load_hidden(embed_context *ctx, search *s, const embed__swee
   return embed__scratch_get(ctx, ctx->kernels->sketch.x_bytes(s->n, t->dim), 1, &s->query.packed);
 }
 
-embed_status embed__certified_topk(embed_context *ctx, const embed_head *h, const embed__sweep *sweep, embed_nan_policy nan, embed__topk *tops,
-                                   int64_t *refused, bool *answered) {
+embed_status embed__certified_search(embed_context *ctx, const embed_head *h, const embed__sweep *sweep, embed_nan_policy nan, embed__sought *rows,
+                                     int64_t *refused, bool *answered) {
   embed__sketch *k = h->sketch;
   const embed_table *t = sweep->table;
   embed__sweep plan = *sweep;
   int64_t verified;
   *answered = false;
   if (!k || sweep->n < 1 || sweep->n > EMBED__SKETCH_HIDDEN || t->vocab == 0) return EMBED_OK;
-  search s = {.head = h, .kernels = ctx->kernels, .sketch = k, .nan = nan, .tops = tops, .n = sweep->n, .refused = INT64_MAX};
-  s.candidates = tops[0].capacity + embed__min(MORE_CANDIDATES, t->vocab - tops[0].capacity);
-  if (tops[0].capacity < 1 || s.n * s.candidates > k->most) return EMBED_OK;
+  search s = {.head = h, .kernels = ctx->kernels, .sketch = k, .nan = nan, .sought = rows, .n = sweep->n, .refused = INT64_MAX};
+  const int64_t capacity = rows[0].top.capacity;
+  s.candidates = capacity + embed__min(MORE_CANDIDATES, t->vocab - capacity);
+  if (capacity < 1 || s.n * s.candidates > k->most) return EMBED_OK;
+  for (int64_t i = 0; i < s.n; ++i) s.any_drawn |= rows[i].sampler != NULL;
   if (2 * ctx->kernels->sketch.vector_bits < ctx->kernels->dot.vector_bits || !is_worth(k)) return EMBED_OK;
   EMBED__TRY(embed__plan_sweep(ctx, &plan));
   if (!embed__chosen_can(ctx, &plan)) return EMBED_OK;

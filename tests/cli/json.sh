@@ -71,7 +71,7 @@ info info "$glove"
 lookup lookup "$glove" --ids 0:2000
 topk topk "$glove" --hidden h.npy -k 5
 logprobs topk "$glove" --hidden h.npy -k 5 --logprobs
-sample sample "$glove" --hidden h.npy
+sample sample "$glove" --hidden h.npy --history t.npy --repetition 1.5 --typical-p 0.9 --top-n-sigma 3
 score score "$glove" --hidden h.npy --targets t.npy
 neighbors neighbors "$glove" king
 analogy analogy "$glove" man king woman

@@ -54,6 +54,43 @@ near "$(share 1)" 0.3775407 0.04
 done_by sample five.npy --hidden many.npy --temperature 0 --seed 3
 is "$(share 0)" 1
 
+# The other filters: deviations from the mean surprise 1.217 are .635, .365, .865, 1.265 and 2.365; the logits' standard deviation is .99076.
+done_by sample five.npy --hidden many.npy --typical-p 0.2
+is "$(share 1)" 1
+done_by sample five.npy --hidden many.npy --top-n-sigma 1
+is "$(share 0)" 1
+for filter in "--top-n-sigma 1.02" "--top-n-sigma 1 --min-keep 2"; do
+  done_by sample five.npy --hidden many.npy $filter
+  near "$(share 0)" 0.7310586 0.04
+  near "$(share 1)" 0.2689414 0.04
+done
+
+# Penalties: 2, 1, .5, .1 and -1 become 1, .5, .5, .1 and -1; the log-probability stays the model's.
+{ npy '<i8' '(3,)' && printf '\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000'; } >said.npy # 1, 0, 0
+{ npy '|u1' '(1,)' && printf '\004'; } >four.npy
+done_by sample five.npy --hidden many.npy --history said.npy --repetition 2
+near "$(share 0)" 0.3629808 0.04
+near "$(share 1)" 0.2201588 0.04
+near "$(awk '$1 == 0 { print $2; exit }' out)" -0.582419658 2e-6
+done_by sample five.npy --hidden many.npy --seed 7 --history said.npy
+cp out unpenalised
+done_by sample five.npy --hidden many.npy --seed 7
+cmp out unpenalised || wrong "a history alone changes what is drawn"
+best_by() { # best_by ID OPTIONS: what --temperature 0 takes
+  want=$1
+  shift
+  done_by sample five.npy --hidden one.npy --temperature 0 "$@"
+  is "$(ids)" "$want "
+}
+best_by 2 --history said.npy --frequency 0.8            # .4, .2
+best_by 1 --history said.npy --presence 1.95 --last-n 2 # .05, 1: the last two are 0
+best_by 0 --history said.npy --presence 0.9             # 1.1, .1
+best_by 2 --history said.npy --repetition 2 --frequency 0.5 --presence 0.25
+best_by 4 --history four.npy --presence -4
+best_by 4 --history four.npy --frequency -3.5
+done_by sample five.npy --hidden many.npy --history four.npy --repetition 0.5 # -.5
+near "$(share 4)" 0.0450355 0.02
+
 # On words: the best one by --temperature 0 and by --top-k 1; tokens come with it.
 done_by lookup "$glove" --ids 1948,654,50 --npy three.npy
 done_by sample "$glove" --hidden three.npy --temperature 0
@@ -78,5 +115,17 @@ refused 2 '--top-p takes a number from 0 to 1, not "1.01"' sample "$glove" --hid
 refused 2 '--min-p takes a number from 0 to 1' sample "$glove" --hidden three.npy --min-p 2
 refused 2 '--top-k takes a number from 1 to' sample "$glove" --hidden three.npy --top-k 0
 refused 2 '--seed takes a number from 0 to 9223372036854775807, not "9223372036854775808"' sample "$glove" --hidden three.npy --seed 9223372036854775808
+refused 2 '--typical-p takes a number from 0 to 1' sample "$glove" --hidden three.npy --typical-p 1.5
+refused 2 '--top-n-sigma takes a number from 0 to 1000, not "-1"' sample "$glove" --hidden three.npy --top-n-sigma -1
+refused 2 '--min-keep takes a number from 1 to' sample "$glove" --hidden three.npy --min-keep 0
+refused 2 '--repetition takes a number from 0.001 to 1000, not "0"' sample "$glove" --hidden three.npy --repetition 0
+refused 2 '--frequency takes a number from -1000 to 1000, not "nan"' sample "$glove" --hidden three.npy --frequency nan
+refused 2 '--presence takes a number from -1000 to 1000, not "--1"' sample "$glove" --hidden three.npy --presence --1
+refused 2 '--last-n takes a number from 1 to' sample "$glove" --hidden three.npy --last-n x
+refused 2 'score: takes no --history' score "$glove" --hidden three.npy --targets said.npy --history said.npy
+{ npy '<i4' '(2,)' && printf '\004\000\000\000\005\000\000\000'; } >five_ids.npy
+refused 1 'five_ids.npy: id 5 at position 1 is outside the vocabulary of 5 rows' sample five.npy --hidden one.npy --history five_ids.npy
+refused 1 'one.npy: ids of a history are an .npy file of integers' sample five.npy --hidden one.npy --history one.npy
+refused 1 'nothing.npy' sample five.npy --hidden one.npy --history nothing.npy
 refused 1 '--position: ' sample "$glove" --hidden three.npy --position 9223372036854775806
 refused 2 'topk: takes no --seed' topk "$glove" --hidden three.npy --seed 1

@@ -357,6 +357,42 @@ static void plain_draws_do_not_depend_on_tiles_or_slots(void **state) {
   }
 }
 
+/* A bound that is not below a column's own sum of the best keeps it; those that are surely below are gone. */
+static void what_may_still_be_drawn_is_kept(void **state) {
+  static const double temperatures[] = {1, 0.7, 1e-3, 1e-200, 30, 1e250};
+  static const float odd[] = {INFINITY, NAN, -INFINITY};
+  float upper[EMBED__BLOCK], kept[EMBED__BLOCK];
+  int32_t original[EMBED__BLOCK];
+  uint64_t random = 29;
+  int64_t dropped = 0;
+  (void)state;
+  for (int round = 0; round < 600; ++round) {
+    const int n = 1 + (int)(test_random(&random) % EMBED__BLOCK), first = 4096 * (int)(test_random(&random) % 50);
+    const embed_sample_params p = {.seed = test_random(&random), .position = round, .temperature = temperatures[round % 6]};
+    const embed__sampler s = sampler_of(p, 1000000);
+    const bool mapped = round % 2;
+    double sums[EMBED__BLOCK];
+    int64_t want = 0;
+    fill(upper, n, round / 6 % 6, &random);
+    if (round % 3 == 0) upper[test_random(&random) % (uint64_t)n] = odd[round / 3 % 3];
+    for (int i = 0; i < n; ++i) {
+      original[i] = (int32_t)(7 * i + round);
+      sums[i] = (double)upper[i] / p.temperature + noise_of(p.seed, (uint64_t)p.position, mapped ? original[i] : first + i);
+    }
+    const double best = sums[test_random(&random) % (uint64_t)n];
+    if (isnan(best)) continue;
+    memcpy(kept, upper, sizeof kept);
+    const int64_t count = embed__gumbel_screen(&kernels, &s, best, kept, n, first, mapped ? original : NULL);
+    for (int i = 0; i < n; ++i) {
+      assert_true(kept[i] == (sums[i] < best ? -INFINITY : INFINITY));
+      want += !(sums[i] < best);
+    }
+    assert_int_equal(count, want);
+    dropped += n - count;
+  }
+  assert_true(dropped > 50000);
+}
+
 /* Columns of a subset take the noise of their ids. */
 static void subsets_draw_with_their_original_ids(void **state) {
   static float z[300];
@@ -546,6 +582,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(both_tiers_are_the_reference),
     cmocka_unit_test(what_is_narrow_needs_no_second_tier),
     cmocka_unit_test(plain_draws_do_not_depend_on_tiles_or_slots),
+    cmocka_unit_test(what_may_still_be_drawn_is_kept),
     cmocka_unit_test(subsets_draw_with_their_original_ids),
     cmocka_unit_test(rows_without_a_distribution_say_so),
     cmocka_unit_test(statistics_are_those_of_the_row),
