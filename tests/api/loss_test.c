@@ -171,7 +171,7 @@ static void check_pair(embed_context *ctx, int one, int other) {
   problem_free(&p);
 }
 
-static void every_pair_of_options_has_the_gradient_of_its_loss(void **state) {
+static void every_pair_of_options_has_the_gradient_of_its_loss(void **state) { /* CE-09 */
   embed_context *ctx = context_new();
   (void)state;
   for (int one = 0; one < OPTIONS; ++one)
