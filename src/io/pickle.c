@@ -47,8 +47,9 @@ static embed_status grow(const embed__pickle *p, void *array_pointer, int64_t *r
   void *old;
   if (needed <= *room) return EMBED_OK;
   memcpy(&old, array_pointer, sizeof old);
-  const int64_t most = size == sizeof(value) ? 2 * p->bytes : p->bytes; /* of an opcode's items, beside those taken off the stack; all else one */
-  const int64_t wanted = embed__max(embed__max(needed, FIRST), embed__min(2 * *room, most));
+  const int64_t most = size == sizeof(value) ? 2 * p->bytes : p->bytes; /* nearly always: of an opcode's items, beside those taken off the stack; else one */
+  const int64_t doubled = needed > most ? 2 * *room : embed__min(2 * *room, most); /* one by one, what pairs make of a list would take its square */
+  const int64_t wanted = embed__max(embed__max(needed, FIRST), doubled);
   if (wanted > PTRDIFF_MAX / (int64_t)size) return embed__out_of_memory(p->ctx, wanted * (int64_t)size);
   unsigned char *made = embed__allocate(&p->ctx->memory, (size_t)wanted * size, EMBED__ALIGNMENT);
   if (!made) return embed__out_of_memory(p->ctx, wanted * (int64_t)size);
@@ -128,6 +129,9 @@ static embed_status put(embed__pickle *p, const value *box, value key, value v) 
   of->last = (uint32_t)p->entry_count;
   return EMBED_OK;
 }
+
+/* Its count too: what is put in afterwards would be taken for the entries behind those that are gone. */
+static void empty(embed__pickle_box *box) { box->first = box->last = box->count = 0; }
 
 /* stack[first .. ) into the container stack[target]; what lies above the container goes. Sets and their like take anything. */
 static embed_status fill(embed__pickle *p, int64_t target, int64_t first, bool pairs) {
@@ -303,11 +307,11 @@ static embed_status dict_of_pairs(embed__pickle *p, value list) {
   EMBED__TRY(push_box(p, false));
   const value made = p->stack[p->stack_count - 1];
   uint32_t next = p->boxes[list.place].first;
-  p->boxes[list.place].first = p->boxes[list.place].last = 0;
+  empty(&p->boxes[list.place]);
   while (next) {
     const value pair = p->entries[next - 1].value;
     const embed__pickle_box *two = pair.kind == EMBED__PICKLE_BOX ? &p->boxes[pair.place] : NULL;
-    if (!two || !two->list || two->count != 2 || !two->first) return fail(p, "makes an OrderedDict of what are no pairs");
+    if (!two || !two->list || two->count != 2) return fail(p, "makes an OrderedDict of what are no pairs");
     const embed__pickle_entry key = p->entries[two->first - 1], held = p->entries[key.next - 1];
     EMBED__TRY(put(p, &made, key.value, held.value));
     next = p->entries[next - 1].next;
@@ -354,7 +358,7 @@ static embed_status set_attributes(embed__pickle *p, int64_t object, value state
   else
     to->first = taken->first;
   to->last = taken->last;
-  taken->first = taken->last = 0;
+  empty(taken);
   return EMBED_OK;
 }
 

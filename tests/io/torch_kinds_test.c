@@ -142,6 +142,39 @@ static void dicts_that_python_2_pickled_open(void **state) {
   embed_context_release(ctx);
 }
 
+/* A list of one pair becomes a dict and is empty from then on; with one value more it is no pair, and no second value is there to be read. */
+static void a_list_that_became_a_dict_is_empty(void **state) {
+  (void)state;
+  embed_context *ctx = new_context(NULL);
+  for (int how = 0; how < 3; ++how) {
+    pk_begin();
+    pk_name("collections", "OrderedDict");
+    pk_ops("q\x01]q\x02"); /* the list */
+    pk_ops(how == 0   ? "](K\x01K\x02"
+                        "ea0h\x01h\x02\x85R0"
+           : how == 1 ? "K\x01"
+                        "a0"
+                      : "](K\x01K\x02"
+                        "ea0");
+    if (how) { /* an object takes what it holds */
+      pk_name("__torch__", "Net");
+      pk_ops(
+          ")\x81h\x02"
+          "b0");
+    }
+    pk_ops(
+        "h\x02K\x03"
+        "a0"); /* one value more */
+    pk_ops(
+        "]h\x02"
+        "a\x85R."); /* a dict of a list with this list in it */
+    torch_old_file(file_floats(values, 12), 12, 48);
+    refused(ctx, write_file("emptied", zf, zf_count), NULL, EMBED_E_FORMAT, (int64_t)(zf_count - 48 - 8 - 15 - 2), "what are no pairs");
+  }
+  unlink(path_of("emptied"));
+  embed_context_release(ctx);
+}
+
 static void the_parts_of_an_old_file_are_held_against_one_another(void **state) {
   (void)state;
   embed_context *ctx = new_context(NULL);
@@ -547,10 +580,36 @@ static void what_is_repeated_is_not_paid_again_and_again(void **state) {
   embed_context_release(ctx);
 }
 
+/* A list that holds one pair for each byte of the pickle, and the dict that is made of it: twice as many entries as bytes. */
+static void a_dict_of_very_many_pairs_takes_no_square(void **state) {
+  (void)state;
+  enum { MANY = 60000, ROOM = 1 << 17 };
+  embed_context *ctx = new_context(NULL);
+  unsigned char *text = malloc(ROOM);
+  assert_non_null(text);
+  pk_begin();
+  pk_name("collections", "OrderedDict");
+  pk_ops(
+      "](](K\x01K\x02"
+      "e");
+  torch_old_file(values, 0, 0);
+  size_t count = zf_count - 8 - 15; /* up to the names of its storages */
+  memcpy(text, zf, count);
+  memset(text + count, '2', MANY), count += MANY;
+  memcpy(text + count, "e\x85R.", 4), count += 4;
+  const double before = seconds();
+  refused(ctx, write_file("pairs", text, count), NULL, EMBED_E_FORMAT, (int64_t)count, "where a pickle should begin");
+  assert_true(seconds() - before < 2);
+  free(text);
+  unlink(path_of("pairs"));
+  embed_context_release(ctx);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(deflated_members_are_inflated_once_and_read),
     cmocka_unit_test(files_of_before_1_6_open),
     cmocka_unit_test(dicts_that_python_2_pickled_open),
+    cmocka_unit_test(a_list_that_became_a_dict_is_empty),
     cmocka_unit_test(the_parts_of_an_old_file_are_held_against_one_another),
     cmocka_unit_test(shards_open_by_their_index),
     cmocka_unit_test(what_training_saves_beside_tensors_is_passed_over),
@@ -558,5 +617,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(objects_that_no_module_has_end),
     cmocka_unit_test(a_script_module_cut_or_changed_anywhere_does_no_harm),
     cmocka_unit_test(what_is_repeated_is_not_paid_again_and_again),
+    cmocka_unit_test(a_dict_of_very_many_pairs_takes_no_square),
 };
 TEST_MAIN(tests)
