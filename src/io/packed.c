@@ -8,9 +8,10 @@
  *     nvfp4             X.scales are bytes of E4M3, a group is 16 columns: s * E2M1(q)
  *   compressed-tensors  X.weight_packed [rows, ceil(dim / n)], n = 32 / bits codes a word; X.weight_shape = rows, dim; X.weight_scale [rows,
  *                       groups]; X.weight_zero_point [ceil(rows / n), groups], n codes a word down the rows, or none: z = 2^(bits - 1);
- *                       X.weight_g_idx: the group of each column, or none
+ *                       X.weight_g_idx: the group of each column, or none, or a -1 in it
  *   GPTQ                X.qweight [dim * bits / 32, rows], a stream down the column; X.scales [groups, rows]; X.qzeros [groups, rows * bits /
- *                       32], a stream along, to which GPTQ adds 1 and its second version ("gptq_v2") nothing; X.g_idx as above
+ *                       32], a stream along, to which GPTQ adds 1 in as many bits (the largest is 0, as which -1 was stored) and its second
+ *                       version ("gptq_v2") nothing; X.g_idx as above
  *   AWQ                 X.qweight [dim, rows / 8], column r of 8 at bits 4 * order[r % 8]; X.qzeros likewise; X.scales [groups, rows]
  *
  * The tensor keeps its name and gets the shape [rows, dim]. Its tables are of the smallest dtype that has every number's bits, often f32.
@@ -101,7 +102,7 @@ static int32_t zero_at(const recipe *r, const unsigned char *zeros, int64_t row,
       zeros += (g * words + at / 32) * 4;
       z = embed__le32(zeros) >> (at % 32);
       if (at % 32 + r->bits > 32) next = embed__le32(zeros + 4) << (32 - at % 32);
-      return (int32_t)((z | next) & ((1u << r->bits) - 1u)) + r->origin;
+      return (int32_t)(((z | next) + (uint32_t)r->origin) & ((1u << r->bits) - 1u));
   }
 }
 
@@ -277,6 +278,13 @@ static recipe no_recipe(family of) {
   return r;
 }
 
+/* compressed-tensors makes an index of -1, and as long as it meets one groups are those of columns in their order. */
+static bool has_unset(const unsigned char *index, int64_t dim) {
+  for (int64_t j = 0; j < dim; ++j)
+    if (embed__le32(index + 4 * j) == UINT32_MAX) return true;
+  return false;
+}
+
 /* The group of each column: 32-bit numbers below r->groups. Where column j is in group j / (dim / groups) nothing needs to look them up. */
 static embed_status use_index(finder *x, embed__tensor *tensor, recipe *r, int64_t i, int64_t dim, bool *good) {
   const embed__tensor *index = part(x, i);
@@ -289,6 +297,7 @@ static embed_status use_index(finder *x, embed__tensor *tensor, recipe *r, int64
     return embed__no_table(x->ctx, x->f, tensor, "the groups of its columns are not one for each", index);
   const unsigned char *p = embed__tensor_data(x->f, index);
   bool plain = r->group > 0;
+  if (plain && r->family == COMPRESSED && has_unset(p, dim)) return *good = true, EMBED_OK;
   for (int64_t j = 0; j < dim; ++j) {
     const int64_t g = (int64_t)embed__le32(p + 4 * j);
     if (g >= r->groups) return embed__no_table(x->ctx, x->f, tensor, "a column has a group that has no scale", index);

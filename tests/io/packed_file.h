@@ -128,11 +128,67 @@ static inline void pf_codes(uint8_t *codes, int64_t count, int bits, uint64_t se
 }
 
 /* Whole small files, one of each kind. */
-enum { PF_KINDS = 9 };
+enum { PF_FIRST_KINDS = 9, PF_KINDS = 16 };
+static inline void pf_scales(const char *name, const char *type, int64_t down, int64_t across) {
+  unsigned char *at = pf_matrix(name, type, down, across, pf_width(type));
+  for (int64_t i = 0; i < down * across; ++i) (void)pf_scale(type, i, at + i * pf_width(type));
+}
+
+/* Codes that cross words, forms of a table that are not floats, rows of an odd number of columns. */
+static inline void make_other_packed(int kind) {
+  enum { ROWS = 8, DIM = 64, GROUPS = 2, MANY = 32, ODD = 13, BLOCK = 16 };
+  static const char state[] = "{\"quant_type\":\"fp4\",\"blocksize\":16,\"shape\":[5,13]}";
+  static uint8_t codes[MANY * DIM], zeros[MANY * GROUPS];
+  unsigned char *at;
+  const int bits = kind == 10 ? 8 : kind == 11 || kind == 13 || kind == 15 ? 4 : 3;
+  pf_codes(codes, MANY * DIM, bits, 7);
+  pf_codes(zeros, MANY * GROUPS, bits, 9);
+  pf_begin();
+  switch (kind) {
+    case 9: /* MLX, three bits; half floats in bfloats */
+      pf_along(pf_matrix("model.embed_tokens.weight", "U32", ROWS, DIM * 3 / 32, 4), codes, ROWS, DIM, 3);
+      pf_scales("model.embed_tokens.scales", "BF16", ROWS, GROUPS);
+      pf_scales("model.embed_tokens.biases", "BF16", ROWS, GROUPS);
+      break;
+    case 10: /* mxfp8, nvfp4 */
+    case 11:
+      pf_along(pf_matrix("lm_head.weight", "U32", ROWS, DIM * bits / 32, 4), codes, ROWS, DIM, bits);
+      at = pf_matrix("lm_head.scales", "U8", ROWS, kind == 10 ? 2 : 4, 1);
+      for (int i = 0; i < ROWS * (kind == 10 ? 2 : 4); ++i) at[i] = (unsigned char)(kind == 10 ? 120 + i : 30 + i);
+      break;
+    case 12: /* compressed-tensors, words that codes do not fill and a scale for a row, and groups of 32 */
+    case 13:
+      pf_in_words(pf_matrix("lm_head.weight_packed", "I32", ROWS, kind == 12 ? 7 : 8, 4), codes, ROWS, DIM, bits);
+      pf_scales("lm_head.weight_scale", kind == 12 ? "F32" : "BF16", ROWS, kind == 12 ? 1 : GROUPS);
+      at = pf_tensor("lm_head.weight_shape", "I32", "[2]", 8);
+      pf_put(at, ROWS, 4), pf_put(at + 4, DIM, 4);
+      break;
+    case 14: /* GPTQ, three bits */
+      pf_down(pf_matrix("lm_head.qweight", "I32", DIM * 3 / 32, MANY, 4), codes, MANY, DIM, 3);
+      pf_zeros(pf_matrix("lm_head.qzeros", "I32", GROUPS, MANY * 3 / 32, 4), zeros, MANY, GROUPS, 3);
+      pf_scales("lm_head.scales", "F16", GROUPS, MANY);
+      break;
+    default: /* bitsandbytes' fp4; rows begin in the middle of a byte, and so do they in a block */
+      at = pf_matrix("lm_head.weight", "U8", (5 * ODD + 1) / 2, 1, 1);
+      for (int i = 0; i < 5 * ODD; ++i) at[i / 2] = (unsigned char)(at[i / 2] | codes[i] << (i % 2 ? 0 : 4));
+      at = pf_vector("lm_head.weight.absmax", "F32", (5 * ODD + BLOCK - 1) / BLOCK, 4);
+      for (int i = 0; i < (5 * ODD + BLOCK - 1) / BLOCK; ++i) (void)pf_scale("F32", i, at + 4 * i);
+      at = pf_vector("lm_head.weight.quant_map", "F32", 16, 4);
+      for (int i = 0; i < 16; ++i) (void)pf_scale("F32", 60 * i, at + 4 * i);
+      at = pf_vector("lm_head.weight.quant_state.bitsandbytes__fp4", "U8", sizeof state - 1, 1);
+      memcpy(at, state, sizeof state - 1);
+  }
+  (void)pf_end();
+}
+
 static inline void make_packed(int kind) {
   enum { ROWS = 8, DIM = 64, GROUPS = 2 };
   static uint8_t codes[ROWS * DIM], zeros[ROWS * GROUPS];
   unsigned char *at;
+  if (kind >= PF_FIRST_KINDS) {
+    make_other_packed(kind);
+    return;
+  }
   pf_codes(codes, ROWS * DIM, 4, 3);
   pf_codes(zeros, ROWS * GROUPS, 4, 5);
   pf_begin();

@@ -320,6 +320,27 @@ static void every_form_of_compressed_tensors_is_read(void **state) {
   embed_context_release(ctx);
 }
 
+/* As it is made: no column has been given a group. */
+static void an_index_that_was_never_set_counts_for_nothing(void **state) {
+  (void)state;
+  enum { ROWS = 5, DIM = 128, GROUPS = 2 };
+  embed_context *ctx = new_context(NULL);
+  for (int unset = 1; unset <= DIM; unset += DIM - 1) {
+    put_compressed(ROWS, DIM, 4, GROUPS, "F32", 1, 1, "I64");
+    memset(pf_data + pf_count - (size_t)unset * 4, 0xFF, (size_t)unset * 4); /* the last columns */
+    embed_file *f = open_file(ctx, written("unset"), NULL);
+    (void)read_tensor(ctx, f, "lm_head.weight_packed", ROWS, DIM);
+    for (int64_t i = 0; i < ROWS * DIM; ++i) {
+      const int64_t g = i / DIM * GROUPS + i % DIM / (DIM / GROUPS);
+      same(got[i], (codes[i] - zeros[g]) * scales[g], i / DIM, i % DIM);
+    }
+    assert_string_equal(info_of(ctx, f, "lm_head.weight_packed").stored, "int4-g64");
+    embed_file_release(f);
+  }
+  unlink(path_of("unset"));
+  embed_context_release(ctx);
+}
+
 /* --- GPTQ, AWQ */
 
 static void put_gptq(int64_t rows, int64_t dim, int bits, int64_t groups, int indexed, int middle) {
@@ -353,7 +374,8 @@ static void every_form_of_gptq_is_read(void **state) {
           const int more = middle ? middle < 0 : c != 2;
           for (int64_t i = 0; i < ROWS * DIM; ++i) {
             const int64_t row = i / DIM, j = i % DIM, g = indexed == 1 ? j * 5 % GROUPS : j / (DIM / GROUPS);
-            same(got[i], (codes[i] - (zeros[row * GROUPS + g] + more)) * scales[g * ROWS + row], row, j);
+            const int zero = (zeros[row * GROUPS + g] + more) % (1 << all[b]); /* of so many bits: 0 was stored as -1 */
+            same(got[i], (codes[i] - zero) * scales[g * ROWS + row], row, j);
           }
           assert_non_null(strstr(embed_file_notes(f), "1 tensor is packed as GPTQ does"));
           embed_file_release(f);
@@ -406,6 +428,23 @@ static void four_bits_of_bitsandbytes_are_read(void **state) {
     embed_file_release(f);
   }
   unlink(path_of("bnb"));
+  embed_context_release(ctx);
+}
+
+/* 65 codes in 33 bytes, 16 to a block: neither bytes nor blocks end where rows do. */
+static void four_bits_of_odd_rows_are_read(void **state) {
+  (void)state;
+  enum { ROWS = 5, DIM = 13 };
+  unsigned char at[4];
+  embed_context *ctx = new_context(NULL);
+  make_packed(15);
+  pf_codes(codes, ROWS * DIM, 4, 7);
+  embed_file *f = open_file(ctx, write_file("odd", pf_file, pf_bytes), NULL);
+  assert_int_equal(read_tensor(ctx, f, "lm_head.weight", ROWS, DIM), EMBED_F32);
+  for (int i = 0; i < ROWS * DIM; ++i) same(got[i], (double)((float)pf_scale("F32", 60 * codes[i], at) * (float)pf_scale("F32", i / 16, at)), i / DIM, i % DIM);
+  assert_string_equal(info_of(ctx, f, "lm_head.weight").stored, "bnb-fp4");
+  embed_file_release(f);
+  unlink(path_of("odd"));
   embed_context_release(ctx);
 }
 
@@ -588,9 +627,11 @@ int main(int argc, char **argv) {
       cmocka_unit_test(config_tells_bits_where_no_norm_does),
       cmocka_unit_test(norms_come_before_config),
       cmocka_unit_test(every_form_of_compressed_tensors_is_read),
+      cmocka_unit_test(an_index_that_was_never_set_counts_for_nothing),
       cmocka_unit_test(every_form_of_gptq_is_read),
       cmocka_unit_test(awq_is_read),
       cmocka_unit_test(four_bits_of_bitsandbytes_are_read),
+      cmocka_unit_test(four_bits_of_odd_rows_are_read),
       cmocka_unit_test(int8_has_a_scale_of_bitsandbytes_or_a_zero_point),
       cmocka_unit_test(a_packed_head_is_a_head),
       cmocka_unit_test(a_packed_table_is_found_by_its_ending),
