@@ -46,10 +46,9 @@ embed_status embed__decoded_table(embed_context *ctx, const embed_file *f, const
 /* --- Tensors whose numbers stand in several */
 
 int64_t embed__beside(const embed_file *f, const embed__tensor *tensor, size_t stem, const char *ending) {
-  enum { LONGEST = 512 };
-  char name[LONGEST];
+  char name[EMBED__BESIDE];
   const size_t bytes = strlen(ending);
-  if (stem + bytes >= LONGEST) return -1;
+  if (stem + bytes >= EMBED__BESIDE) return -1;
   memcpy(name, tensor->name, stem);
   memcpy(name + stem, ending, bytes);
   return embed__tokens_find(f->names, name, (int64_t)(stem + bytes));

@@ -110,7 +110,7 @@ static embed_status prove_mapping(embed_context *ctx, const embed_file *f, const
 static embed_status add_mapped(embed_context *ctx, embed_file *f, embed__safetensors *s, const recipe *r, int64_t tokens) {
   const char *kept;
   int64_t bytes;
-  if (!embed__mul(4 * r->dim, tokens, &bytes))
+  if (!embed__mul(4, r->dim, &bytes) || !embed__mul(bytes, tokens, &bytes))
     return embed__fail(ctx, EMBED_E_OVERFLOW, -1, "%s: %" PRId64 " tokens of %" PRId64 " columns: their size does not fit into 64 bits", f->label, tokens,
                        r->dim);
   EMBED__TRY(embed__file_keep(ctx, f, r, sizeof *r, &kept));

@@ -327,6 +327,13 @@ static bool is_width(const finder *x, int64_t extent) {
   return false;
 }
 
+/* -1 = it does not fit into 64 bits: a matrix without rows may have any number of groups. */
+static int64_t dim_of(int64_t groups, int64_t group) {
+  int64_t dim;
+  (void)embed__mul(groups, group, &dim);
+  return dim;
+}
+
 static bool same(embed__width a, embed__width b) { return a.bits == b.bits && a.group == b.group; }
 
 /* All that `columns` words and `groups` scales of a row may be. */
@@ -377,7 +384,7 @@ static embed_status choose(finder *x, const embed__tensor *tensor, const embed__
   const embed__width hint = {.bits = own.bits ? own.bits : x->hints.all.bits, .group = own.group ? own.group : x->hints.all.group};
   if (!is_width(x, tensor->shape[0]))
     for (int c = 0; c < count; ++c)
-      if (is_width(x, groups * all[c].group)) by_norm = c, ++norms;
+      if (is_width(x, dim_of(groups, all[c].group))) by_norm = c, ++norms;
   const int hinted = place_of(all, count, hint);
   if (norms == 1) {
     if (!x->common.bits) x->common = all[by_norm];
@@ -402,7 +409,7 @@ static embed_status find_mlx_floats(finder *x, embed__tensor *tensor, recipe *r)
     r->group = modes[m].group;
     r->numbers = modes[m].numbers;
     r->of_scales = (int32_t)modes[m].scales;
-    return adopt(x, tensor, r, r->groups * r->group, modes[m].name);
+    return adopt(x, tensor, r, dim_of(r->groups, modes[m].group), modes[m].name);
   }
   return embed__no_table(x->ctx, x->f, tensor, "its words and scales agree with none of mxfp4, mxfp8 and nvfp4", part(x, r->scales));
 }
@@ -431,7 +438,7 @@ static embed_status find_mlx(finder *x, embed__tensor *tensor, size_t stem) {
     return embed__no_table(x->ctx, x->f, tensor, "neither a norm of the file nor config.json beside it tells the bits from the group", scales);
   r.bits = all[chosen].bits;
   r.group = all[chosen].group;
-  return adopt(x, tensor, &r, r.groups * r.group, "mlx");
+  return adopt(x, tensor, &r, dim_of(r.groups, r.group), "mlx");
 }
 
 /* --- compressed-tensors */
@@ -461,6 +468,8 @@ static embed_status find_compressed(finder *x, embed__tensor *tensor, size_t ste
   const embed__tensor *shape = part(x, embed__beside(x->f, tensor, stem, ".weight_shape"));
   const int64_t index = embed__beside(x->f, tensor, stem, ".weight_g_idx");
   if (tensor->rank != 2) return EMBED_OK;
+  if (stem + sizeof ".weight_zero_point" > EMBED__BESIDE) /* without those that may be there it would be other numbers */
+    return embed__no_table(x->ctx, x->f, tensor, "its name is too long to look for what stands beside it", tensor);
   if (!scales || !shape) return embed__no_table(x->ctx, x->f, tensor, scales ? "it has no weight_shape" : "it has no weight_scale", tensor);
   if (shape->rank != 1 || shape->shape[0] != 2 || (!is_type(shape, "I64") && !is_type(shape, "I32")))
     return embed__no_table(x->ctx, x->f, tensor, "its weight_shape is not two numbers", shape);
@@ -478,7 +487,7 @@ static embed_status find_compressed(finder *x, embed__tensor *tensor, size_t ste
   if (!r.bits) return embed__no_table(x->ctx, x->f, tensor, "its weight_shape and words do not tell one number of bits", zeros ? zeros : shape);
   EMBED__TRY(use_index(x, tensor, &r, index, dim, &good));
   if (!good) return EMBED_OK;
-  r.layout = 32 % r.bits == 0 && tensor->shape[1] * (32 / r.bits) == dim ? STREAM : WORDS;
+  r.layout = 32 % r.bits == 0 && dim % (32 / r.bits) == 0 ? STREAM : WORDS;
   r.origin = 1 << (r.bits - 1);
   return adopt(x, tensor, &r, dim, "int");
 }

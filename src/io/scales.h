@@ -42,7 +42,8 @@ static inline double embed__scale_at(const unsigned char *p, embed__kind k, int6
 /* The tensor is no table; why: a sentence about `other`. */
 embed_status embed__no_table(embed_context *ctx, embed_file *f, embed__tensor *tensor, const char *why, const embed__tensor *other);
 
-/* The tensor whose name is the first `stem` bytes of this one's and `ending`; -1 = none. */
+enum { EMBED__BESIDE = 512 /* bytes of a name that is looked for, with a NUL */ };
+/* The tensor whose name is the first `stem` bytes of this one's and `ending`; -1 = none, or its name would be longer. */
 int64_t embed__beside(const embed_file *f, const embed__tensor *tensor, size_t stem, const char *ending);
 /* What stands in front of `ending` in the tensor's name, bytes; 0 = it ends otherwise, or has nothing in front. */
 size_t embed__stem(const embed__tensor *tensor, const char *ending);

@@ -60,6 +60,20 @@ static void a_mapping_to_no_row_is_refused(void **state) {
   embed_context_release(ctx);
 }
 
+/* Of no rows and 2^62 columns, whose bytes 64 bits do not hold. */
+static void columns_without_end_are_refused(void **state) {
+  (void)state;
+  static const char header[] =
+      "{\"embeddings\":{\"dtype\":\"I8\",\"shape\":[0,4611686018427387904],\"data_offsets\":[0,0]},"
+      "\"weights\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}}";
+  embed_context *ctx = new_context(NULL);
+  vf_begin();
+  vf_i64((int64_t)sizeof header - 1);
+  vf_bytes(header, sizeof header - 1);
+  vf_refused(ctx, "m2v.safetensors", NULL, EMBED_E_OVERFLOW, -1, "their size does not fit");
+  embed_context_release(ctx);
+}
+
 /* The same names in another model: shapes that do not go together are no Model2Vec. */
 static void other_tensors_of_these_names_stay_what_they_are(void **state) {
   (void)state;
@@ -150,6 +164,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(int8_rows_are_the_integers_that_they_are),
     cmocka_unit_test(tokens_have_the_rows_that_the_mapping_gives_them),
     cmocka_unit_test(a_mapping_to_no_row_is_refused),
+    cmocka_unit_test(columns_without_end_are_refused),
     cmocka_unit_test(other_tensors_of_these_names_stay_what_they_are),
     cmocka_unit_test(broken_files_fail_cleanly),
     cmocka_unit_test(every_failed_allocation_gives_all_back),

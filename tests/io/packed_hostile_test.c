@@ -56,6 +56,12 @@ static const odd odds[] = {
     {"{" T("w.weight", "U32", "[0,1152921504606846980]", 0, 0) "," T("w.scales", "F16", "[0,115292150460684698]", 0, 0) "," T(
          "w.biases", "F16", "[0,115292150460684698]", 0, 0) "}",
      "w.weight", "its size as floats does not fit", 0},
+    /* as many columns as 64 bits do not hold */
+    {"{" T("w.weight", "U32", "[0,2882303761517117440]", 0, 0) "," T("w.scales", "F16", "[0,144115188075855872]", 0, 0) "," T(
+         "w.biases", "F16", "[0,144115188075855872]", 0, 0) "}",
+     "w.weight", "its size as floats does not fit", 0},
+    {"{" T("w.weight", "U32", "[0,2305843009213693952]", 0, 0) "," T("w.scales", "U8", "[0,1152921504606846976]", 0, 0) "}", "w.weight",
+     "its size as floats does not fit", 0},
     /* compressed-tensors */
     {"{" T("w.weight_packed", "I32", "[2,8]", 0, 64) "}", "w.weight_packed", "it has no weight_scale", 64},
     {"{" T("w.weight_packed", "I32", "[2,8]", 0, 64) "," T("w.weight_scale", "F16", "[2,1]", 64, 68) "}", "w.weight_packed", "it has no weight_shape", 68},
@@ -169,6 +175,50 @@ static void shapes_and_groups_of_the_data_are_proved(void **state) {
   embed_context_release(ctx);
 }
 
+/* Columns by weight_shape up to 2^63 - 1, of no rows. */
+static void columns_without_rows_may_be_any_number(void **state) {
+  (void)state;
+  static const char header[] = "{" T("w.weight_packed", "I32", "[0,1152921504606846976]", 0, 0) "," T("w.weight_scale", "F16", "[0,1]", 0, 0) "," T(
+      "w.weight_shape", "I64", "[2]", 0, 16) "}";
+  embed_context *ctx = new_context(NULL);
+  embed_table *t = NULL;
+  unsigned char shape[16] = {0};
+  pf_put(shape + 8, INT64_MAX, 8);
+  embed_file *f = open_file(ctx, write_file("columns", pf_file, make_safetensors(pf_file, header, 8, shape, sizeof shape)), NULL);
+  assert_int_equal(embed_file_table(ctx, f, find(ctx, f, "w.weight_packed"), &t), EMBED_E_UNSUPPORTED);
+  assert_non_null(strstr(embed_error_text(ctx), "its size as floats does not fit"));
+  embed_file_release(f);
+  unlink(path_of("columns"));
+  embed_context_release(ctx);
+}
+
+/* A name of 497 bytes whose scales have one of 510, and whose zero points would have one of 515. */
+static void what_no_name_can_ask_for_is_not_taken_to_be_absent(void **state) {
+  (void)state;
+  enum { STEM = 497 };
+  static const char *const parts[] = {"packed", "scale", "shape", "zero_point"};
+  char name[STEM + 32];
+  embed_context *ctx = new_context(NULL);
+  embed_table *t = NULL;
+  pf_begin();
+  for (int k = 0; k < 4; ++k) {
+    memset(name, 'n', STEM);
+    snprintf(name + STEM, sizeof name - STEM, ".weight_%s", parts[k]);
+    if (k == 2) {
+      unsigned char *at = pf_vector(name, "I64", 2, 8);
+      pf_put(at, 8, 8), pf_put(at + 8, 64, 8);
+    } else {
+      (void)pf_matrix(name, k == 1 ? "F16" : "I32", k == 3 ? 1 : 8, k == 0 ? 8 : 1, k == 1 ? 2 : 4);
+    }
+  }
+  embed_file *f = open_file(ctx, write_file("long", pf_file, pf_end()), NULL);
+  assert_int_equal(embed_file_table(ctx, f, 0, &t), EMBED_E_UNSUPPORTED);
+  assert_non_null(strstr(embed_error_text(ctx), "its name is too long"));
+  embed_file_release(f);
+  unlink(path_of("long"));
+  embed_context_release(ctx);
+}
+
 static void a_state_that_is_no_json_is_an_error_with_its_byte(void **state) {
   (void)state;
   static const char *const states[] = {"{\"blocksize\":64,\"shape\":[8,64]", "{\"blocksize\":\"64\",\"shape\":[8,64]}", "{\"blocksize\":64,\"shape\":[8,6.4]}",
@@ -247,6 +297,8 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(parts_that_do_not_agree_leave_no_table),
       cmocka_unit_test(shapes_and_groups_of_the_data_are_proved),
+      cmocka_unit_test(columns_without_rows_may_be_any_number),
+      cmocka_unit_test(what_no_name_can_ask_for_is_not_taken_to_be_absent),
       cmocka_unit_test(a_state_that_is_no_json_is_an_error_with_its_byte),
       cmocka_unit_test(every_kind_survives_truncation_and_failures_of_memory),
       cmocka_unit_test(every_kind_survives_mutations),
