@@ -40,6 +40,20 @@ static void put_safetensors(void) {
   put("m.safetensors", vf, vf_count);
 }
 
+/* 4 bits or 8: config.json is asked while the tensors are read, too. */
+static void put_packed(void) {
+  static const char header[] =
+      "{\"model.embed_tokens.weight\":{\"dtype\":\"U32\",\"shape\":[2,16],\"data_offsets\":[0,128]},"
+      "\"model.embed_tokens.scales\":{\"dtype\":\"F16\",\"shape\":[2,2],\"data_offsets\":[128,136]},"
+      "\"model.embed_tokens.biases\":{\"dtype\":\"F16\",\"shape\":[2,2],\"data_offsets\":[136,144]}}";
+  vf_begin();
+  vf_i64((int64_t)sizeof header - 1);
+  vf_bytes(header, sizeof header - 1);
+  for (int i = 0; i < 18; ++i) vf_i64(0);
+  put("m.safetensors", vf, vf_count);
+  put_text("config.json", "{\"model_type\":\"gemma\",\"hidden_size\":128,\"vocab_size\":2,\"quantization\":{\"bits\":4,\"group_size\":64}}");
+}
+
 static void put_llama2c(void) {
   make_llama2c(0, 0);
   put("m.bin", vf, vf_count);
@@ -62,6 +76,7 @@ static void put_beside(int kind) {
   if (kind == 2) put_text("config.json", "{\"model_type\":\"gemma\",\"hidden_size\":3,\"vocab_size\":2}");
   if (kind == 3) put_llama2c();
   if (kind == 4) put_glove();
+  if (kind == 5) put_packed();
 }
 
 static void files_beside_a_copied_one_are_copied_too(void **state) {
@@ -69,11 +84,8 @@ static void files_beside_a_copied_one_are_copied_too(void **state) {
   static const struct {
     const char *file, *beside, *format;
     int tokens;
-  } kinds[] = {{"m.safetensors", "tokenizer.json", NULL, 1},
-               {"m.safetensors", "vocab.txt", NULL, 1},
-               {"m.safetensors", "config.json", NULL, 0},
-               {"m.bin", "tokenizer.bin", "llama2c", 1},
-               {"vectors.bin", "vocab.txt", "glove-binary", 1}};
+  } kinds[] = {{"m.safetensors", "tokenizer.json", NULL, 1}, {"m.safetensors", "vocab.txt", NULL, 1},         {"m.safetensors", "config.json", NULL, 0},
+               {"m.bin", "tokenizer.bin", "llama2c", 1},     {"vectors.bin", "vocab.txt", "glove-binary", 1}, {"m.safetensors", "config.json", NULL, 0}};
   if (is_mapped("/none") < 0) skip();
   for (int kind = 0; kind < (int)(sizeof kinds / sizeof *kinds); ++kind) {
     put_beside(kind);
