@@ -9,6 +9,7 @@
 #include "io/floats.h"
 #include "io/json.h"
 #include "io/scales.h"
+#include "io/text.h"
 
 enum { CODES = 16, BYTES = 256, LONGEST = 1 << 16 };
 
@@ -121,7 +122,10 @@ static embed_status use(embed_context *ctx, embed_file *f, embed__tensor *tensor
 }
 
 static embed_status find_state(embed_context *ctx, embed_file *f, embed__tensor *tensor, int64_t states, recipe *r) {
+  enum { ROOM = EMBED__LABEL + 200 };
   const embed__tensor *of = &f->tensors[states];
+  char label[ROOM]; /* with its name: of the byte alone nobody knows in which shard it lies */
+  embed__text about = embed__text_in(label, sizeof label);
   state s;
   memset(&s, 0, sizeof s);
   if (strcmp(of->stored, "U8") != 0 || of->bytes > LONGEST || of->bytes < 2) return embed__no_table(ctx, f, tensor, "its state is not some bytes of JSON", of);
@@ -129,7 +133,10 @@ static embed_status find_state(embed_context *ctx, embed_file *f, embed__tensor 
   if (!text) return embed__out_of_memory(ctx, of->bytes + 1);
   memcpy(text, embed__tensor_data(f, of), (size_t)of->bytes);
   text[of->bytes] = '\0';
-  embed_status status = read_state(ctx, f->label, text, of->bytes, of->offset, &s);
+  embed__text_add(&about, f->label);
+  embed__text_add(&about, ": tensor ");
+  embed__text_add(&about, of->name);
+  embed_status status = read_state(ctx, label, text, of->bytes, of->offset, &s);
   embed__free(&ctx->memory, text, (size_t)of->bytes + 1, EMBED__ALIGNMENT);
   return status == EMBED_OK ? use(ctx, f, tensor, states, &s, r) : status;
 }

@@ -250,6 +250,7 @@ static void a_state_that_is_no_json_is_an_error_with_its_byte(void **state) {
     if (!parsed) {
       assert_int_equal(embed_file_open(ctx, path, NULL, &f), EMBED_E_FORMAT);
       assert_true(embed_error_at(ctx) >= (int64_t)(pf_bytes - room) && embed_error_at(ctx) <= (int64_t)pf_bytes);
+      assert_non_null(strstr(embed_error_text(ctx), "tensor lm_head.weight.quant_state.bitsandbytes__nf4"));
       continue;
     }
     f = open_file(ctx, path, NULL);
@@ -257,6 +258,32 @@ static void a_state_that_is_no_json_is_an_error_with_its_byte(void **state) {
     embed_file_release(f);
   }
   unlink(path_of("state"));
+  embed_context_release(ctx);
+}
+
+/* What the fuzzers begin with reaches each way to decode. */
+static void every_kind_is_decoded(void **state) {
+  (void)state;
+  static const struct {
+    embed_dtype dtype;
+    const char *stored;
+  } all[PF_KINDS] = {{EMBED_Q4_1, "mlx4-g32"},   {EMBED_F32, "mxfp4-g32"},     {EMBED_F32, "int4-by-index"}, {EMBED_F32, "gptq4-by-index"},
+                     {EMBED_F32, "awq4-g32"},    {EMBED_F32, "bnb-nf4"},       {EMBED_F32, "bnb-nf4"},       {EMBED_I8_ROW, "I8"},
+                     {EMBED_F32, "I8"},          {EMBED_Q4_1, "mlx3-g32"},     {EMBED_F32, "mxfp8-g32"},     {EMBED_F32, "nvfp4-g16"},
+                     {EMBED_I8_ROW, "int3-g64"}, {EMBED_I4_GROUP, "int4-g32"}, {EMBED_F32, "gptq3-g32"},     {EMBED_F32, "bnb-fp4"}};
+  embed_context *ctx = new_context(NULL);
+  for (int kind = 0; kind < PF_KINDS; ++kind) {
+    embed_tensor_info info = {.size = sizeof info};
+    make_packed(kind);
+    embed_file *f = open_file(ctx, write_file("kind", pf_file, pf_bytes), NULL);
+    embed_table *t = open_table(ctx, f);
+    assert_int_equal(embed_file_tensor(ctx, f, 0, &info), EMBED_OK);
+    if (info.dtype != all[kind].dtype || strcmp(info.stored, all[kind].stored) != 0) fail_msg("%d: %s as %s", kind, info.stored, embed_dtype_name(info.dtype));
+    assert_int_equal(embed_table_dtype(t), info.dtype);
+    embed_table_release(t);
+    embed_file_release(f);
+  }
+  unlink(path_of("kind"));
   embed_context_release(ctx);
 }
 
@@ -300,6 +327,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(columns_without_rows_may_be_any_number),
       cmocka_unit_test(what_no_name_can_ask_for_is_not_taken_to_be_absent),
       cmocka_unit_test(a_state_that_is_no_json_is_an_error_with_its_byte),
+      cmocka_unit_test(every_kind_is_decoded),
       cmocka_unit_test(every_kind_survives_truncation_and_failures_of_memory),
       cmocka_unit_test(every_kind_survives_mutations),
   };
