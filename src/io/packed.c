@@ -494,16 +494,16 @@ static embed_status find_compressed(finder *x, embed__tensor *tensor, size_t ste
 
 /* --- GPTQ and AWQ */
 
-/* Whether the zeros are those of weights around the middle, stored as they are: by them the second version tells itself. -1 = the middle
- * less 1, the first version; 0 = they say nothing. */
-static int middle_zeros(const finder *x, const recipe *r, const embed__tensor *zeros) {
-  const uint32_t middle = r->bits == 4 ? 0x88888888u : r->bits == 8 ? 0x80808080u : r->bits == 2 ? 0xAAAAAAAAu : 0;
-  const uint32_t less = r->bits == 4 ? 0x77777777u : r->bits == 8 ? 0x7F7F7F7Fu : 0x55555555u;
-  const unsigned char *p = embed__tensor_data(x->f, zeros);
-  bool plain = middle != 0 && zeros->shape[1] > 0, first = plain;
-  for (int64_t i = 0; i < zeros->shape[1] && (plain || first); ++i) {
-    plain = plain && embed__le32(p + 4 * i) == middle;
-    first = first && embed__le32(p + 4 * i) == less;
+/* Whether the zeros of the first group are those of weights around the middle, stored as they are: by them the second version tells itself.
+ * -1 = the middle less 1, the first version; 0 = they say nothing. */
+static int middle_zeros(const finder *x, const recipe *r) {
+  const unsigned char *zeros = embed__tensor_data(x->f, part(x, r->zeros));
+  const int32_t middle = 1 << (r->bits - 1);
+  bool plain = true, first = true;
+  for (int64_t row = 0; row < r->rows && (plain || first); ++row) {
+    const int32_t stored = zero_at(r, zeros, row, 0); /* nothing is added yet */
+    plain = plain && stored == middle;
+    first = first && stored == middle - 1;
   }
   return plain ? 1 : first ? -1 : 0;
 }
@@ -519,7 +519,7 @@ static embed_status find_down(finder *x, embed__tensor *tensor, recipe *r, int64
     return embed__no_table(x->ctx, x->f, tensor, "its words are no whole number of columns by its zero points", zeros);
   EMBED__TRY(use_index(x, tensor, r, index, dim_bits / r->bits, &good));
   if (!good) return EMBED_OK;
-  const int middle = middle_zeros(x, r, zeros);
+  const int middle = middle_zeros(x, r);
   if (middle == 0 && !x->hinted) {
     EMBED__TRY(embed__hints_read(x->ctx, x->f, &x->hints));
     x->hinted = true;
