@@ -92,8 +92,8 @@ EMBED_FN embed_status embed_table_convert(embed_context *ctx, const embed_table 
  * Cost     sorts ids; 16 bytes each. A row is found in log2(n) steps.
  *
  * The table is READ_ONLY, embed_table_data gives NULL (embed_table_get_rows and embed_table_convert read it), and
- * embed_table_row_bytes what a copy would have. It sees later writes to base and rows. Heads sweep it in place, never
- * prepared.
+ * embed_table_row_bytes what a copy would have. It sees later writes to base and rows: a sketch of it, and a subset's copy, is E_STALE
+ * after them. Heads sweep it in place, never prepared.
  * Since    0.1.
  */
 /* base with some rows replaced (ids[i] takes rows' row i) or added (ids >= base's rows): both are retained, nothing is copied. */

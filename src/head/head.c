@@ -162,7 +162,7 @@ static embed_status choose_activation(embed_context *ctx, embed_dtype dtype, emb
 }
 
 embed_status embed__head_fresh(embed_context *ctx, const embed_head *h) {
-  if (h->base && atomic_load_explicit(&h->base->changes, memory_order_acquire) != h->base_changes)
+  if (h->base && embed__table_changes(h->base) != h->base_changes)
     return embed__fail(ctx, EMBED_E_STALE, -1, "the table has changed since this subset's rows were copied: embed_head_refresh copies them again");
   const bool prepared = !h->prepared.block || embed__is_fresh(&h->prepared, h->table), sketched = !h->sketch || embed__sketch_is_fresh(h->sketch, h->table);
   if (prepared && sketched) return EMBED_OK;

@@ -134,7 +134,7 @@ static void make_mean(const embed_context *ctx, const embed_table *t, embed__ske
 
 embed_status embed__sketch_again(embed_context *ctx, const embed_table *t, embed__sketch *s) {
   sketch_job job = {.kernels = ctx->kernels, .t = t, .s = s, .factor = rounding_factor(t->dim)};
-  const uint64_t changes = atomic_load_explicit(&t->changes, memory_order_acquire);
+  const uint64_t changes = embed__table_changes(t);
   double *sum;
   s->changes = changes - 1; /* stale until it is whole */
   EMBED__TRY(embed__scratch_matrix(ctx, embed__workers(ctx), t->dim, sizeof(float), &job.decoded));
@@ -196,4 +196,4 @@ void embed__sketch_free(const embed_allocator *memory, embed__sketch *s) {
   embed__free(memory, s, sizeof *s, EMBED__ALIGNMENT);
 }
 
-bool embed__sketch_is_fresh(const embed__sketch *s, const embed_table *t) { return atomic_load_explicit(&t->changes, memory_order_acquire) == s->changes; }
+bool embed__sketch_is_fresh(const embed__sketch *s, const embed_table *t) { return embed__table_changes(t) == s->changes; }

@@ -83,7 +83,7 @@ static void copy_rows(void *arg, int64_t task, int32_t worker) {
 embed_status embed__subset_copy(embed_context *ctx, embed_head *h) {
   embed_table *to = (embed_table *)(uintptr_t)h->table; /* the head's own */
   copy_job job = {h->base, to, h->map.ids, embed__max(1, COPY_BYTES / embed__max(1, to->packed_bytes))};
-  const uint64_t changes = atomic_load_explicit(&h->base->changes, memory_order_acquire);
+  const uint64_t changes = embed__table_changes(h->base);
   h->base_changes = changes - 1; /* stale until they are all copied */
   EMBED__TRY(embed__run_long(ctx, embed__ceil_div(to->rows, job.rows), copy_rows, &job, 0, embed__ceil_div(to->rows, job.rows)));
   embed__table_changed(to);

@@ -44,7 +44,7 @@ static embed__panels_header header_of(const embed_table *t, const embed__prepare
 static embed_status make(embed_context *ctx, const embed_table *t, embed__prepared *p) {
   const embed__panels_header header = header_of(t, p);
   prepare_job job = {ctx->kernels, t, p};
-  uint64_t changes = atomic_load_explicit(&t->changes, memory_order_acquire);
+  uint64_t changes = embed__table_changes(t);
   p->changes = changes - 1; /* stale until they are all made */
   memcpy(p->block, &header, sizeof header);
   int64_t tasks = embed__ceil_div(embed__ceil_div(t->vocab, EMBED__PANEL_ROWS), PANELS_PER_TASK);
@@ -91,7 +91,7 @@ bool embed__prepared_view(const embed_context *ctx, const embed_table *t, const 
   const embed__panels_header header = header_of(t, &p);
   if (memcmp(data, &header, sizeof header) != 0) return false;
   p.block = (unsigned char *)(uintptr_t)data; /* alignment 0: never written */
-  p.changes = atomic_load_explicit(&t->changes, memory_order_acquire);
+  p.changes = embed__table_changes(t);
   *out = p;
   return true;
 }
@@ -101,4 +101,4 @@ void embed__prepared_free(const embed_allocator *memory, embed__prepared *p) {
   p->block = NULL;
 }
 
-bool embed__is_fresh(const embed__prepared *p, const embed_table *t) { return atomic_load_explicit(&t->changes, memory_order_acquire) == p->changes; }
+bool embed__is_fresh(const embed__prepared *p, const embed_table *t) { return embed__table_changes(t) == p->changes; }

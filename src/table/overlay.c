@@ -45,6 +45,11 @@ int64_t embed__rows_together(const embed_table *t, int64_t first, int64_t most, 
   return embed__rows_together(o->rows, o->list[at].row, count, rows, stride);
 }
 
+uint64_t embed__table_changes(const embed_table *t) {
+  const uint64_t own = atomic_load_explicit(&t->changes, memory_order_acquire);
+  return t->overlay ? own + embed__table_changes(t->overlay->base) + embed__table_changes(t->overlay->rows) : own;
+}
+
 static bool is_before(const void *a, const void *b) {
   const embed__overlaid *x = a, *y = b;
   return x->id < y->id || (x->id == y->id && x->row < y->row);

@@ -65,6 +65,8 @@ static inline void embed__decode(const embed_context *ctx, const embed_table *t,
 embed_table *embed__table_retain(const embed_table *t);
 void embed__table_release(const embed_table *t);
 void embed__table_changed(embed_table *t);
+/* A number that grows whenever rows of t change, those that an overlay reads from other tables too: what copies rows remembers it. */
+uint64_t embed__table_changes(const embed_table *t);
 /* Numbers that const calls share until the rows change; NULL = nobody has made them. They are published once, by whoever is
  * first, and gone when the table's owner, who is alone then, says that it has changed: so no reader ever holds old ones. A
  * table that changes with others, an overlay, keeps none. */

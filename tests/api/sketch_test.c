@@ -121,6 +121,37 @@ static void a_changed_table_is_stale_until_refreshed(void **state) {
   fixture_free(f);
 }
 
+/* Rows of an overlay are its base's and its rows': what is written to either, through an overlay of overlays too, makes a sketch old. */
+static void a_sketch_of_an_overlay_is_stale_when_what_it_reads_has_changed(void **state) {
+  (void)state;
+  fixture f = fixture_new(1, 0);
+  const int64_t above = VOCAB, below = 17, first = 0;
+  const embed_table_options o = {.size = sizeof o, .dtype = EMBED_BF16};
+  embed_table *rows = NULL, *overlay = NULL, *outer = NULL;
+  float row[DIM];
+  OK(embed_table_create(f.ctx, 1, DIM, &o, &rows));
+  OK(embed_table_overlay(f.ctx, f.t, &above, 1, rows, 0, &overlay));
+  OK(embed_table_overlay(f.ctx, overlay, NULL, 0, rows, 0, &outer));
+  embed_head *h = head_of(f.ctx, outer, EMBED_HEAD_SKETCH);
+  for (int i = 0; i < 2; ++i) {
+    embed_table *changed = i ? rows : f.t;
+    int32_t best = -1;
+    float z = 77;
+    for (int j = 0; j < DIM; ++j) row[j] = (float)(5 + i) * f.x[j];
+    OK(embed_topk(f.ctx, h, f.x, EMBED_F32, 1, 0, 1, &best, &z, NULL, NULL, NULL));
+    OK(embed_table_set_rows(f.ctx, changed, i ? &first : &below, 1, row, EMBED_F32, 0, NULL));
+    assert_int_equal(embed_topk(f.ctx, h, f.x, EMBED_F32, 1, 0, 1, &best, &z, NULL, NULL, NULL), EMBED_E_STALE);
+    OK(embed_head_refresh(f.ctx, h));
+    OK(embed_topk(f.ctx, h, f.x, EMBED_F32, 1, 0, 1, &best, &z, NULL, NULL, NULL));
+    assert_int_equal(best, i ? above : below);
+  }
+  embed_head_release(h);
+  embed_table_release(outer);
+  embed_table_release(overlay);
+  embed_table_release(rows);
+  fixture_free(f);
+}
+
 static void options_that_no_bound_fits_are_refused(void **state) {
   (void)state;
   fixture f = fixture_new(1, 0);
@@ -186,6 +217,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_best_are_found_with_their_bits_and_what_was_read_is_told),
     cmocka_unit_test(what_a_search_cannot_answer_is_swept),
     cmocka_unit_test(a_changed_table_is_stale_until_refreshed),
+    cmocka_unit_test(a_sketch_of_an_overlay_is_stale_when_what_it_reads_has_changed),
     cmocka_unit_test(options_that_no_bound_fits_are_refused),
     cmocka_unit_test(what_never_pays_is_seldom_tried),
     cmocka_unit_test(a_search_without_memory_says_so),

@@ -229,10 +229,39 @@ static void a_changed_table_makes_it_stale_until_it_is_refreshed(void **state) {
   embed_context_release(ctx);
 }
 
+static void a_changed_base_makes_an_overlays_subset_stale(void **state) {
+  (void)state;
+  const float nine = 9, one = 1;
+  const int64_t row = 4, above = 6;
+  const int32_t ids[2] = {4, 6};
+  embed_context *ctx = context_new();
+  embed_table *t = NULL, *rows = NULL, *overlay = NULL;
+  embed_head *whole = NULL, *h = NULL;
+  float z[2] = {-1, -1};
+  OK(embed_table_create(ctx, 6, 1, NULL, &t));
+  OK(embed_table_create(ctx, 1, 1, NULL, &rows));
+  OK(embed_table_overlay(ctx, t, &above, 1, rows, 0, &overlay));
+  OK(embed_head_create(ctx, overlay, NULL, NULL, &whole));
+  OK(embed_head_create_subset(ctx, whole, ids, 2, &h));
+  OK(embed_table_set_rows(ctx, t, &row, 1, &nine, EMBED_F32, 0, NULL));
+  assert_int_equal(embed_logits(ctx, h, &one, EMBED_F32, 1, 0, z, 0, NULL), EMBED_E_STALE);
+  assert_true(z[0] == -1 && z[1] == -1);
+  OK(embed_head_refresh(ctx, h));
+  OK(embed_logits(ctx, h, &one, EMBED_F32, 1, 0, z, 0, NULL));
+  assert_true(z[0] == 9 && z[1] == 0);
+  embed_head_release(h);
+  embed_head_release(whole);
+  embed_table_release(overlay);
+  embed_table_release(rows);
+  embed_table_release(t);
+  embed_context_release(ctx);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(logits_are_those_of_the_whole_head_in_every_form),
     cmocka_unit_test(equal_logits_go_by_the_lower_original_id),
     cmocka_unit_test(ids_are_described_and_checked),
     cmocka_unit_test(a_changed_table_makes_it_stale_until_it_is_refreshed),
+    cmocka_unit_test(a_changed_base_makes_an_overlays_subset_stale),
 };
 TEST_MAIN(tests)
