@@ -198,13 +198,15 @@ EMBED_FN embed_status embed_table_set_rows(embed_context *ctx, embed_table *t, c
  * Types    t any dtype: decoded, scaled in float, and stored as embed_table_set_rows stores it (a coarse dtype may round a row's norm
  *          past max_norm again). norm_type is p: 0 = 2, any positive number, INFINITY for the largest magnitude; the norm is summed in
  *          double and rounded to float before it is compared, as torch's is.
- * NaN      a row that holds NaN or an infinity has no norm and stays as it is.
+ * NaN      a row that holds NaN or an infinity, or whose norm is past float, has no norm and stays as it is.
  * Empty    n = 0 does nothing and follows no pointer.
  * Errors   E_READ_ONLY, E_ID (at = the position), E_ARGUMENT (max_norm negative or not finite, norm_type negative or NaN), E_OPTION,
- *          E_UNSUPPORTED (EMBED_ROWS_STOCHASTIC into blocks), E_OVERFLOW, E_MEMORY: the table is as it was. E_CALLBACK: rows of the
+ *          E_UNSUPPORTED (EMBED_ROWS_STOCHASTIC into blocks), E_NONFINITE (at = the row's first position; bytes from elsewhere can hold
+ *          numbers past what embed_table_set_rows can store), E_OVERFLOW, E_MEMORY: the table is as it was. E_CALLBACK: rows of the
  *          list are as before or done.
  * Threads  t and ctx exclusive. Same bits for any thread count. Counts as a change of t.
- * Cost     reads the rows of the list once, writes those that were too long; n log n comparisons for ids in no order.
+ * Cost     reads the rows of the list once, writes those that were too long; scaled dtypes twice, to refuse before they write; n log n
+ *          comparisons for ids in no order.
  * Since    0.1.
  * Source   torch.embedding_renorm_.
  */

@@ -55,10 +55,30 @@ static embed_status order(embed_context *ctx, update_job *job, const int64_t *id
   return EMBED_OK;
 }
 
-static bool store(const update_job *job, int64_t id, const float *row, unsigned char *to) {
+/* The i-th row of the list, to the table or to see whether it could be. */
+static void store(update_job *job, int64_t i, const float *row, int32_t worker) {
   const embed_table *t = job->t;
-  embed__noise noise = {.seed = job->o->seed, .row = (uint64_t)id, .dim = t->dim};
-  return t->codec->encode(job->ctx->kernels, row, to, t->dim, t->group, job->o->flags & EMBED_ROWS_STOCHASTIC ? &noise : NULL);
+  const listed *at = &job->list[job->first[i]];
+  embed__noise noise = {.seed = job->o->seed, .row = (uint64_t)at->row, .dim = t->dim};
+  unsigned char *to = job->packed ? job->packed + (int64_t)worker * t->packed_bytes : t->data + at->row * t->row_bytes;
+  if (!t->codec->encode(job->ctx->kernels, row, to, t->dim, t->group, job->o->flags & EMBED_ROWS_STOCHASTIC ? &noise : NULL))
+    embed__keep_least(&job->refused, at->position);
+}
+
+/* Where the dtype can refuse a row, all rows are encoded into scratch first: one that cannot be stored leaves the table as it was. what: of
+ * the refused one, before its position. */
+static embed_status write_rows(embed_context *ctx, update_job *job, const int64_t *ids, int64_t n, embed_task *rows, const char *what) {
+  EMBED__TRY(order(ctx, job, ids, n));
+  const int64_t tasks = embed__ceil_div(job->distinct, job->grain);
+  if (job->t->codec->finite_only) {
+    EMBED__TRY(embed__scratch_matrix(ctx, embed__workers(ctx), job->t->packed_bytes, 1, &job->packed));
+    EMBED__TRY(embed__run(ctx, tasks, rows, job));
+    const int64_t refused = atomic_load(&job->refused);
+    if (refused != INT64_MAX) return embed__refuse_row(ctx, what, refused, job->t);
+    job->packed = NULL;
+  }
+  embed__table_changed(job->t);
+  return embed__run(ctx, tasks, rows, job);
 }
 
 /* Scaled by the largest magnitude: no power overflows, and none of a row that is not all zeros vanishes. */
@@ -84,16 +104,15 @@ static double norm_of(const update_job *job, const float *row) {
 
 static void renorm_rows(void *arg, int64_t task, int32_t worker) {
   update_job *job = arg;
-  embed_table *t = job->t;
+  const embed_table *t = job->t;
   float *row = job->scratch + (int64_t)worker * 2 * t->dim;
   const int64_t end = embed__min(job->distinct, (task + 1) * job->grain);
   for (int64_t i = task * job->grain; i < end; ++i) {
-    const int64_t id = job->list[job->first[i]].row;
-    embed__decode(job->ctx, t, id, row, 1.0f);
+    embed__decode(job->ctx, t, job->list[job->first[i]].row, row, 1.0f);
     float norm = (float)norm_of(job, row);
     if (!(norm > job->max_norm) || isinf(norm)) continue;
     job->ctx->kernels->row.scale(row, t->dim, (float)(job->max_norm / ((double)norm + 1e-7)));
-    store(job, id, row, t->data + id * t->row_bytes); /* finite, and smaller than it was: every dtype holds it */
+    store(job, i, row, worker); /* finite and smaller than it was, but what stood there may have been past what its dtype's encoder gives */
   }
 }
 
@@ -107,46 +126,24 @@ embed_status embed_table_renorm_rows(embed_context *ctx, embed_table *t, const i
   if (!(norm_type >= 0)) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "norm_type must be positive (0 = 2), or INFINITY");
   EMBED__TRY(embed__check_stored_rows(ctx, t, ids, n));
   if (n == 0) return embed__end(ctx, EMBED_OK);
-  update_job job = {.ctx = ctx, .t = t, .o = &o, .max_norm = max_norm, .norm_type = norm_type == 0 ? 2 : norm_type};
-  embed_status status = order(ctx, &job, ids, n);
-  if (status == EMBED_OK) {
-    embed__table_changed(t);
-    status = embed__run(ctx, embed__ceil_div(job.distinct, job.grain), renorm_rows, &job);
-  }
-  return embed__end(ctx, status);
+  update_job job = {.ctx = ctx, .t = t, .o = &o, .max_norm = max_norm, .norm_type = norm_type == 0 ? 2 : norm_type, .refused = INT64_MAX};
+  return embed__end(ctx, write_rows(ctx, &job, ids, n, renorm_rows, "the shortened row of position"));
 }
 
 static void add_rows(void *arg, int64_t task, int32_t worker) {
   update_job *job = arg;
-  embed_table *t = job->t;
+  const embed_table *t = job->t;
   const embed__kernels *kernels = job->ctx->kernels;
   float *row = job->scratch + (int64_t)worker * 2 * t->dim, *given = row + t->dim;
   const int64_t end = embed__min(job->distinct, (task + 1) * job->grain);
   for (int64_t i = task * job->grain; i < end; ++i) {
-    const int64_t id = job->list[job->first[i]].row;
-    embed__decode(job->ctx, t, id, row, 1.0f);
+    embed__decode(job->ctx, t, job->list[job->first[i]].row, row, 1.0f);
     for (int64_t k = job->first[i]; k < job->first[i + 1]; ++k) {
       embed__load_row(kernels, job->src + job->list[k].position * job->ld * embed__float_bytes(job->dtype), job->dtype, given, t->dim);
       kernels->row.add_scaled(row, given, t->dim, job->alpha);
     }
-    unsigned char *to = job->packed ? job->packed + (int64_t)worker * t->packed_bytes : t->data + id * t->row_bytes;
-    if (!store(job, id, row, to)) embed__keep_least(&job->refused, job->list[job->first[i]].position);
+    store(job, i, row, worker);
   }
-}
-
-/* Where the dtype can refuse a row, all rows are encoded into scratch first: one that cannot be stored leaves the table as it was. */
-static embed_status add(embed_context *ctx, update_job *job, const int64_t *ids, int64_t n) {
-  EMBED__TRY(order(ctx, job, ids, n));
-  const int64_t tasks = embed__ceil_div(job->distinct, job->grain);
-  if (job->t->codec->finite_only) {
-    EMBED__TRY(embed__scratch_matrix(ctx, embed__workers(ctx), job->t->packed_bytes, 1, &job->packed));
-    EMBED__TRY(embed__run(ctx, tasks, add_rows, job));
-    const int64_t refused = atomic_load(&job->refused);
-    if (refused != INT64_MAX) return embed__refuse_row(ctx, "the sum of src row", refused, job->t);
-    job->packed = NULL;
-  }
-  embed__table_changed(job->t);
-  return embed__run(ctx, tasks, add_rows, job);
 }
 
 embed_status embed_table_add_rows(embed_context *ctx, embed_table *t, const int64_t *ids, int64_t n, double alpha, const void *src, embed_dtype src_dtype,
@@ -159,5 +156,5 @@ embed_status embed_table_add_rows(embed_context *ctx, embed_table *t, const int6
   if (!isfinite(job.alpha)) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "alpha must be a finite float");
   EMBED__TRY(embed__check_buffer(ctx, "src", src, src_dtype, n, t->dim, ld_src, &job.ld));
   EMBED__TRY(embed__check_stored_rows(ctx, t, ids, n));
-  return embed__end(ctx, n == 0 ? EMBED_OK : add(ctx, &job, ids, n));
+  return embed__end(ctx, n == 0 ? EMBED_OK : write_rows(ctx, &job, ids, n, add_rows, "the sum of src row"));
 }

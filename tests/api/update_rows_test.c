@@ -210,6 +210,34 @@ static void what_is_refused_changes_nothing(void **state) {
   embed_table_release(t);
 }
 
+/* Q4_1 has 65504 q + 65504 where all q are 1, but as the least number of a block, an f16, it has no 131008, nor 0.9 of it. */
+static void a_shortened_row_that_cannot_be_stored_leaves_the_table_as_it_was(void **state) {
+  (void)state;
+  enum { DIM = 32, BYTES = 20 };
+  const int64_t ids[] = {0, 2, 1, 2};
+  const double length = 131008 * sqrt((double)DIM);
+  unsigned char rows[3][BYTES], before[3][BYTES];
+  float w[DIM];
+  embed_table *t;
+  memset(rows, 0x11, sizeof rows);
+  for (int r = 0; r < 3; ++r) memcpy(rows[r], r == 2 ? "\xff\x7b\xff\x7b" : "\xff\x7b\x00\x00", 4); /* row 2 is twice as long as the others */
+  memcpy(before, rows, sizeof rows);
+  embed_table_options o = {.size = sizeof o, .dtype = EMBED_Q4_1};
+  OK(embed_table_borrow(ctx, rows, 3, DIM, &o, NULL, NULL, &t));
+  static const double caps[] = {0.9, 0.51, 0.505};
+  for (int c = 0; c < COUNT(caps); ++c) {
+    assert_int_equal(embed_table_renorm_rows(ctx, t, ids, 4, caps[c] * length, 2, NULL), EMBED_E_NONFINITE);
+    assert_int_equal(embed_error_at(ctx), 1);
+    assert_memory_equal(rows, before, sizeof rows);
+  }
+  OK(embed_table_renorm_rows(ctx, t, ids, 4, 0.25 * length, 2, NULL));
+  for (int64_t r = 0; r < 3; ++r) {
+    OK(embed_table_get_rows(ctx, t, &r, 1, w, EMBED_F32, 0));
+    assert_true(fabs(norm_of(w, DIM, 2) / (0.25 * length) - 1) < 1e-3);
+  }
+  embed_table_release(t);
+}
+
 static void known_sums(void **state) {
   (void)state;
   float w[3][2] = {{1, 2}, {3, 4}, {5, 6}};
@@ -290,6 +318,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(threads_and_levels_do_not_change_a_bit),
     cmocka_unit_test(rows_without_a_norm_stay_and_extremes_are_scaled),
     cmocka_unit_test(what_is_refused_changes_nothing),
+    cmocka_unit_test(a_shortened_row_that_cannot_be_stored_leaves_the_table_as_it_was),
     cmocka_unit_test(known_sums),
     cmocka_unit_test(sums_of_every_dtype_are_a_plain_loops),
     cmocka_unit_test(a_sum_that_cannot_be_stored_leaves_the_table_as_it_was),
