@@ -9,7 +9,7 @@ set(EMBED_SOURCES
   src/codec/codec.c src/codec/f32.c src/codec/f64.c src/codec/half.c src/codec/f8.c src/codec/i4_group.c src/codec/i8_row.c src/codec/nbit_row.c src/codec/u8_row.c
   src/codec/q8_0.c src/codec/q4_0.c src/codec/q4_1.c src/codec/q5_0.c src/codec/q5_1.c
   src/codec/q2_k.c src/codec/q3_k.c src/codec/q4_k.c src/codec/q5_k.c src/codec/q6_k.c src/codec/k_blocks.c src/codec/scale_search.c
-  src/codec/iq4_nl.c src/codec/iq4_xs.c src/codec/mxfp4.c src/codec/nvfp4.c src/codec/sixteen.c
+  src/codec/iq4_nl.c src/codec/iq4_xs.c src/codec/mxfp4.c src/codec/nvfp4.c src/codec/pq.c src/codec/sixteen.c
   src/sweep/blas_chunk.c src/sweep/forms.c src/sweep/gemm_blas.c src/sweep/logsumexp.c src/sweep/mix.c src/sweep/own_chunk.c src/sweep/plan.c
   src/sweep/prepared.c src/sweep/product.c src/sweep/sweep.c src/sweep/topk.c
   src/head/answers.c src/head/answers_edits.c src/head/answers_row.c src/head/answers_take.c src/head/answers_target.c src/head/head.c
@@ -27,7 +27,7 @@ set(EMBED_SOURCES
   src/gather/side.c
   src/scatter/bag_backward.c src/scatter/grad.c src/scatter/group.c src/scatter/lookup_backward.c src/scatter/measure.c src/scatter/merge.c
   src/scatter/scatter.c src/scatter/share.c
-  src/table/buffer.c src/table/ids.c src/table/init.c src/table/overlay.c src/table/rows.c src/table/table.c src/table/update.c
+  src/table/buffer.c src/table/ids.c src/table/init.c src/table/overlay.c src/table/pq.c src/table/rows.c src/table/table.c src/table/update.c
   src/vocab/siphash.c src/vocab/stored.c src/vocab/tokens.c
   src/io/file.c src/io/format.c src/io/gguf.c src/io/map.c src/io/metadata.c src/io/npy.c src/io/json.c src/io/safetensors.c src/io/shard_index.c src/io/tensor.c src/io/text.c src/io/word2vec.c
   src/io/floats.c src/io/vectors_text.c src/io/word2vec_header.c
@@ -53,7 +53,7 @@ endforeach()
 
 # Block decoders and bounds of logits are plain loops: -O3 makes vectors of them.
 set(codecs ${EMBED_SOURCES})
-list(FILTER codecs INCLUDE REGEX "^src/codec/|^src/head/sketch")
+list(FILTER codecs INCLUDE REGEX "^src/codec/|^src/table/pq|^src/head/sketch")
 set_source_files_properties(${codecs} PROPERTIES COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:${EMBED_FAST}>")
 
 add_library(embed_objects OBJECT ${EMBED_SOURCES})

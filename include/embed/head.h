@@ -59,7 +59,7 @@ EMBED_FN embed_status embed_head_create(embed_context *ctx, const embed_table *t
  *          E_OVERFLOW, E_CANCELLED, E_CALLBACK; *out is NULL then. Once the table that rows were copied from has changed every
  *          call on the head is E_STALE until embed_head_refresh.
  * Threads  h shared, ctx exclusive; the head may be shared by any number of threads.
- * Cost     a copy of n rows and bias, 12 n bytes for the ids, and the form.
+ * Cost     a copy of n rows (EMBED_PQ: none, 16 n bytes that say where they are) and bias, 12 n bytes for the ids, and the form.
  * Since    0.1.
  */
 EMBED_FN embed_status embed_head_create_subset(embed_context *ctx, const embed_head *h, const int32_t *ids, int64_t n, embed_head **out);

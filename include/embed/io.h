@@ -187,7 +187,8 @@ EMBED_FN embed_status embed_file_conventions(embed_context *ctx, const embed_fil
  * Types    float tensors as they are stored. In C order and this machine's byte order the table is a view of the file, at any
  *          alignment, nothing copied; Fortran order and the other byte order are converted into a new table by each call (keep
  *          it). word2vec rows were copied when the file was opened: all calls give the same table. Product-quantised rows (fastText,
- *          finalfusion; stored "pq"), groups of int8 (llama2.c, "q8") and shared rows (Model2Vec, "mapped", "weighted") are decoded into a new
+ *          finalfusion; stored "pq") are an EMBED_PQ view of the file, whose centroids are copied by each call; those behind a projection
+ *          (finalfusion's OPQ: dim * dim products a row), groups of int8 (llama2.c, "q8") and shared rows (Model2Vec, "mapped", "weighted") are decoded into a new
  *          f32 table by each call, Model2Vec's int8 rows into one of int8_row with scale 1. safetensors' F8_E4M3, F8_E5M2 and I8 with a
  *          tensor of scales beside them (NAME_scale or NAME_scale_inv: one, or one for each row, 128 or 32 columns, 128 x 128) are
  *          multiplied by them into f32, I8 with one for all or for each row into int8_row, I8 with zero points (NAME_zero_point, one for

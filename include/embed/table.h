@@ -61,6 +61,42 @@ EMBED_FN embed_status embed_table_borrow(embed_context *ctx, void *data, int64_t
  */
 EMBED_FN embed_status embed_table_view(embed_context *ctx, const void *data, int64_t rows, int64_t dim, const embed_table_options *opts,
                                        void (*done)(void *arg), void *arg, embed_table **out); /* the same, read-only */
+typedef struct embed_pq { /* centroids of product-quantised rows, and what multiplies a row */
+  uint32_t size, flags;            /* no flag yet */
+  int64_t width;                   /* columns of a part; the last part has what is left of dim */
+  int64_t centroids;               /* of a part, 1 to 256 */
+  const float *values;             /* [parts, centroids, width], of the last part narrower rows: copied */
+  const float *norms;              /* [rows], NULL = none: in place */
+  const uint8_t *norm_codes;       /* [rows], NULL = none: in place, and each is the number of one of */
+  const float *norm_values;        /* [256]: copied */
+} embed_pq;
+/**
+ * embed_table_view_pq: a table over the caller's product-quantised rows, the smallest form that keeps every row: 4 to 32 times less than F32.
+ *
+ *   W[v, p * width + j] = norm[v] * values[p, codes[v, p], j]
+ *   norm[v] = norms[v], norm_values[norm_codes[v]], or 1
+ *
+ * Shapes   codes [rows, ceil(dim / width)] bytes, each row opts->row_bytes after the last (0 = side by side); pq: see embed_pq, norms and
+ *          norm_codes not both. With opts->data_bytes the extent of codes is checked.
+ * Types    the table is EMBED_PQ: embed_table_row_bytes are those of its codes, embed_table_data is the codes. opts->dtype 0 or EMBED_PQ,
+ *          opts->group 0 or width. Values may be any floats. A row is rounded to float before anything else multiplies it. Every call that
+ *          reads tables takes this one and gives the bits that it gives for the same rows in the other dtypes that are decoded first (exact
+ *          products of heads: as F32 to their bound). READ_ONLY: nothing encodes into such rows, so EMBED_PQ is E_UNSUPPORTED where a dtype to
+ *          store is asked for, and EMBED_DTYPE_NONE (embed_table_convert, embed_writer_table) gives F32. A head is swept as it is
+ *          stored: EMBED_HEAD_PREPARE has no other form for it.
+ * Empty    rows = 0 takes codes NULL.
+ * Errors   E_ARGUMENT (rows, dim, codes, width, centroids, values, norms; data_bytes too small: at = data_bytes; a code that is no
+ *          centroid: at = its index in [rows, parts]), E_OPTION, E_OVERFLOW, E_MEMORY, E_CANCELLED, E_CALLBACK: *out is NULL, done was
+ *          not called and will not be.
+ * Threads  ctx exclusive; calls ctx's progress. done runs on the thread of the last release.
+ * Cost     copies the centroids, 4 * dim * centroids bytes, and reads the codes once where there are fewer than 256; codes and norms
+ *          are not copied. To decode a row moves ceil(dim / width) centroids and multiplies once or twice.
+ * Since    0.1.
+ * Source   Jegou, Douze, Schmid, "Product quantization for nearest neighbor search", 2011; Joulin et al., "FastText.zip", 2016.
+ */
+/* codes and norms stay the caller's until done(arg); what else pq points to is copied. */
+EMBED_FN embed_status embed_table_view_pq(embed_context *ctx, const void *codes, int64_t rows, int64_t dim, const embed_pq *pq,
+                                          const embed_table_options *opts, void (*done)(void *arg), void *arg, embed_table **out);
 /**
  * embed_table_convert: a new table with the same rows in another dtype, group or stride.
  *
@@ -68,7 +104,7 @@ EMBED_FN embed_status embed_table_view(embed_context *ctx, const void *data, int
  *
  * Shapes   rows, dim and (unless opts->vocab says otherwise) vocab of t.
  * Types    any to any; rounded once, to nearest, from the value decoded to float; the same dtype and group copies bytes.
- *          opts->dtype 0 is F32 as everywhere: EMBED_DTYPE_NONE keeps t's dtype and group.
+ *          opts->dtype 0 is F32 as everywhere: EMBED_DTYPE_NONE keeps t's dtype and group (EMBED_PQ: F32).
  * Errors   E_NONFINITE (at = the least row with a NaN, an infinity or a value past its scale's range, where the dtype cannot hold
  *          it), E_OPTION, E_UNSUPPORTED, E_OVERFLOW, E_MEMORY, E_CANCELLED, E_CALLBACK; *out is NULL.
  * Threads  t shared, ctx exclusive; calls ctx's progress. Same bits for any thread count.
@@ -84,7 +120,8 @@ EMBED_FN embed_status embed_table_convert(embed_context *ctx, const embed_table 
  * Shapes   base [base rows, dim]; rows [at least n, dim], of which the first n are used; ids [n], each once: below base's
  *          rows it replaces that row, from there on it adds one, and the added ids have no gap. vocab: valid ids, 0 = base's,
  *          or up to the largest of ids where that is more.
- * Types    base and rows of the same dtype and group; their row strides may differ. Either may be an overlay itself.
+ * Types    base and rows of the same dtype and group; their row strides may differ. Either may be an overlay itself. Over a base of
+ *          EMBED_PQ rows may be of any dtype, so that there can be new ones: every row is decoded as its own table has it.
  * Empty    n = 0 gives base's rows and reads no ids.
  * Errors   E_ID (at = the position: an id below 0, a second time, or past a gap), E_ARGUMENT (n, ids, more ids than rows, dim,
  *          vocab), E_UNSUPPORTED (dtype, group), E_OVERFLOW, E_MEMORY: *out is NULL, nothing is kept.
@@ -288,7 +325,7 @@ EMBED_API int64_t embed_table_dim(const embed_table *t);
  */
 EMBED_API int64_t embed_table_row_bytes(const embed_table *t);
 /**
- * embed_table_dtype: how rows are stored.
+ * embed_table_dtype: how rows are stored; of an overlay, base's rows.
  *
  * Errors   EMBED_DTYPE_NONE for NULL.
  * Threads  t shared.

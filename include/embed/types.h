@@ -51,6 +51,7 @@ enum {
   EMBED_U8_ROW = 18,   /* uint8[dim], then f32 scale and f32 bias: fma(scale, q, bias) (FBGEMM's row) */
   EMBED_U4_ROW = 19,   /* ceil(dim / 2) bytes, column 2 i in the low and 2 i + 1 in the high bits of byte i, then f16 scale and f16 bias: scale * q + bias (FBGEMM's row of 4 bits) */
   EMBED_U2_ROW = 20,   /* ceil(dim / 4) bytes, columns 4 i .. 4 i + 3 from the low bits of byte i up, then as EMBED_U4_ROW */
+  EMBED_PQ = 32,       /* product-quantised: ceil(dim / group) codes of 1 byte, each the number of its part's centroid; group = columns of a part; the centroids are the table's (embed_table_view_pq) */
   EMBED_Q4_0 = 66, EMBED_Q4_1 = 67, EMBED_Q5_0 = 70, EMBED_Q5_1 = 71, EMBED_Q8_0 = 72,
   EMBED_Q2_K = 74, EMBED_Q3_K = 75, EMBED_Q4_K = 76, EMBED_Q5_K = 77, EMBED_Q6_K = 78,
   EMBED_IQ4_NL = 84, EMBED_IQ4_XS = 87, EMBED_MXFP4 = 103, EMBED_NVFP4 = 104
@@ -91,7 +92,7 @@ EMBED_API const char *embed_status_name(embed_status s); /* "EMBED_E_ID"; static
 /**
  * embed_dtype_name: the name that embed_dtype_find takes: "f32", "f16", "bf16", "f64", "f8_e4m3", "f8_e5m2", "int8_row", "int4_group",
  * "uint8_row", "uint4_row", "uint2_row"; of GGUF's blocks "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q2_K", "q3_K", "q4_K", "q5_K", "q6_K",
- * "iq4_nl", "iq4_xs", "mxfp4", "nvfp4".
+ * "iq4_nl", "iq4_xs", "mxfp4", "nvfp4"; of product-quantised rows "pq".
  *
  * Types    every dtype that a table may have.
  * Errors   NULL for what this library cannot store.
@@ -112,7 +113,8 @@ EMBED_API embed_dtype embed_dtype_find(const char *name);
 /**
  * embed_row_bytes: bytes of one packed row.
  *
- * Shapes   dim columns, at least 1; group columns per scale (0 = 32, else 32, 64 or 128), used by grouped dtypes alone.
+ * Shapes   dim columns, at least 1; group columns per scale (0 = 32, else 32, 64 or 128), used by grouped dtypes alone; of EMBED_PQ
+ *          columns of a part, at least 1.
  * Types    any dtype of this library.
  * Errors   returned: E_UNSUPPORTED (a dim that is no whole number of blocks), E_ARGUMENT (no dtype, dim, group), E_OVERFLOW.
  * Threads  any.

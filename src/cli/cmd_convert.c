@@ -13,7 +13,7 @@
 #include "session.h"
 #include "text.h"
 
-enum { ROLES = EMBED_ROLE_NGRAM + 1, PARTS = 2 * ROLES + 2, LOST = ROLES + 4 };
+enum { ROLES = EMBED_ROLE_NGRAM + 1, PARTS = 3 * ROLES + 2, LOST = ROLES + 4 };
 
 static const struct {
   const char *key, *what;
@@ -88,6 +88,12 @@ static int take_rows(conversion *c, embed_table *t, embed_table **out) {
   if (c->all) return CLI_DONE;
   if (c->end > embed_table_vocab(t))
     return cli_fail(c->s.path, "rows %" PRId64 ":%" PRId64 " reach past the vocabulary of %" PRId64 " rows", c->first, c->end, embed_table_vocab(t));
+  if (o.dtype == EMBED_PQ) { /* codes have no view without their centroids */
+    embed_table *floats;
+    if (embed_table_convert(c->s.ctx, t, NULL, &floats) != EMBED_OK) return fails(c);
+    c->parts[c->part_count++] = t = floats;
+    o = (embed_table_options){.size = sizeof o, .row_bytes = embed_table_row_bytes(t)};
+  }
   const char *data = embed_table_data(t);
   if (embed_table_view(c->s.ctx, data + c->first * o.row_bytes, c->end - c->first, embed_table_dim(t), &o, NULL, NULL, out) != EMBED_OK) return fails(c);
   c->parts[c->part_count++] = *out;
@@ -296,7 +302,8 @@ static void tell_json(const conversion *c, embed_dtype dtype) {
 }
 
 static void tell(const conversion *c) {
-  const embed_dtype asked = c->as.dtype == EMBED_DTYPE_NONE ? c->kept[EMBED_ROLE_TOKEN].dtype : c->as.dtype, dtype = writes_f32(c) ? EMBED_F32 : asked;
+  const embed_dtype asked = c->as.dtype == EMBED_DTYPE_NONE ? c->kept[EMBED_ROLE_TOKEN].dtype : c->as.dtype;
+  const embed_dtype dtype = writes_f32(c) || asked == EMBED_PQ ? EMBED_F32 : asked;
   if (c->o->json) {
     tell_json(c, dtype);
     return;

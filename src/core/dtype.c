@@ -20,11 +20,12 @@ const embed__dtype_info *embed__dtype_find(embed_dtype t) {
 
 int64_t embed__row_bytes(embed_dtype t, int64_t dim, int32_t group) {
   const embed__dtype_info *info = embed__dtype_find(t);
-  if (!info || dim < 1 || (group != 0 && group != 32 && group != 64 && group != 128)) return EMBED_E_ARGUMENT;
+  const bool parts = t == EMBED_PQ, scales = group == 0 || group == 32 || group == 64 || group == 128;
+  if (!info || dim < 1 || !(parts ? group > 0 : scales)) return EMBED_E_ARGUMENT;
   int64_t block = info->block, block_bytes = info->block_bytes, bytes;
   if (block == 0) {
     block = group ? group : 32;
-    block_bytes = 2 + block / 2;
+    if (block_bytes == 0) block_bytes = 2 + block / 2;
   }
   if (info->whole && dim % block) return EMBED_E_UNSUPPORTED;
   if (!embed__mul(embed__ceil_div(dim, block), block_bytes, &bytes) || !embed__add(bytes, info->row_extra, &bytes)) return EMBED_E_OVERFLOW;

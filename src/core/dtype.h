@@ -9,7 +9,7 @@ typedef struct embed__dtype_info {
   embed_dtype dtype;
   const char *name;
   int64_t block;       /* columns per block, 0 = the table's group */
-  int64_t block_bytes; /* with block 0: by embed__row_bytes */
+  int64_t block_bytes; /* 0 = by the group */
   int64_t row_extra;   /* bytes after the blocks */
   bool whole;          /* dim must be a multiple of block */
 } embed__dtype_info;
@@ -24,7 +24,7 @@ typedef enum embed__form {
 
 const embed__dtype_info *embed__dtype_find(embed_dtype t); /* NULL = not in this build */
 /* Bytes of a packed row. EMBED_E_UNSUPPORTED: no whole number of blocks; E_ARGUMENT: no dtype, dim < 1 or a group that is not 0, 32, 64 or
- * 128; E_OVERFLOW. group 0 = 32. */
+ * 128 (EMBED_PQ: is not at least 1); E_OVERFLOW. group 0 = 32. */
 int64_t embed__row_bytes(embed_dtype t, int64_t dim, int32_t group);
 const char *embed__dtype_name(embed_dtype t); /* static, NULL = no such dtype */
 bool embed__is_float(embed_dtype t);          /* F32, F16 or BF16: the dtypes of callers' buffers */

@@ -41,7 +41,7 @@ static float by_multiplier(const guess_job *g, int64_t column, const float *x, i
   if (s->way == EMBED__PACKED) {
     unsigned char *panel = g->panel + worker * s->panel_bytes;
     if (s->decoded_floats) {
-      t->codec->decode(g->job->kernels, row, decoded, t->dim, t->group, 1.0f);
+      embed__decode_stored(g->job->kernels, t, column, decoded, 1.0f);
       row = decoded;
       row_bytes = t->dim * (int64_t)sizeof(float);
     }

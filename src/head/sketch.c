@@ -105,7 +105,7 @@ static void make_panels(void *arg, int64_t task, int32_t worker) {
     for (int lane = 0; lane < ROWS; ++lane) {
       const int64_t id = p * ROWS + lane;
       squares sum = {0};
-      if (id < t->vocab) t->codec->decode(job->kernels, embed__row(t, id), decoded, t->dim, t->group, 1.0f);
+      if (id < t->vocab) embed__decode_stored(job->kernels, t, id, decoded, 1.0f);
       const bool bounded = id < t->vocab && is_bounded(decoded, t->dim);
       for (int64_t b = 0; b < blocks; ++b) put_block(job, bounded ? decoded : NULL, b, lane, panel, &sum);
       job->s->radius[id] = bounded ? radius_of(job, sum) : INFINITY;

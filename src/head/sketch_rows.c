@@ -48,6 +48,12 @@ void embed__chosen_products(const embed__chosen_rows *c, int64_t i, const int32_
   const embed__multiplier *m = c->plan->multiplier;
   const float *x = c->x + i * c->ldx;
   unsigned char *rows = c->room + worker * c->room_bytes, *behind = rows + c->rows_bytes;
+  if (are_decoded(c)) {
+    float *decoded = (float *)(void *)behind;
+    for (int64_t j = 0; j < count; ++j) embed__decode_stored(c->kernels, t, ids[j], decoded + j * t->dim, 1.0f);
+    c->kernels->dot.tile[EMBED__STORED_F32](decoded, 4 * t->dim, count, x, c->ldx, 1, t->dim, z, count);
+    return;
+  }
   for (int64_t j = 0; j < count; ++j) memcpy(rows + j * t->packed_bytes, embed__row(t, ids[j]), (size_t)t->packed_bytes);
   if (on_panels(c->plan)) {
     c->kernels->panel.pack[c->plan->form](rows, t->packed_bytes, count, t->dim, t->group, behind, false);
@@ -56,11 +62,7 @@ void embed__chosen_products(const embed__chosen_rows *c, int64_t i, const int32_
     m->multiply(rows, t->packed_bytes, t->packed_bytes, count, c->packed + i * c->packed_bytes, 1, t->dim, t->group, z, count);
   } else if (t->codec->stored >= 0) {
     c->kernels->dot.tile[t->codec->stored](rows, t->packed_bytes, count, x, c->ldx, 1, t->dim, z, count);
-  } else if (blocks_of(c->kernels, t)) {
-    blocks_of(c->kernels, t)(rows, t->packed_bytes, count, x, c->ldx, 1, t->dim, t->group, z, count);
   } else {
-    float *decoded = (float *)(void *)behind;
-    for (int64_t j = 0; j < count; ++j) t->codec->decode(c->kernels, rows + j * t->packed_bytes, decoded + j * t->dim, t->dim, t->group, 1.0f);
-    c->kernels->dot.tile[EMBED__STORED_F32](decoded, 4 * t->dim, count, x, c->ldx, 1, t->dim, z, count);
+    blocks_of(c->kernels, t)(rows, t->packed_bytes, count, x, c->ldx, 1, t->dim, t->group, z, count);
   }
 }

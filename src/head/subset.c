@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A head over some rows of another: its own copy of them, so that it is swept like any table; answers carry the original ids. */
+/* A head over some rows of another: its own copy of them, so that it is swept like any table (of rows that are more than their bytes an
+ * overlay, which is swept like theirs); answers carry the original ids. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "core/memory.h"
 #include "head/head.h"
 #include "head/sort_ids.h"
+#include "table/overlay.h"
 #include "thread/run.h"
 
 enum { COPY_BYTES = 256 << 10 /* per task */ };
@@ -84,6 +86,10 @@ embed_status embed__subset_copy(embed_context *ctx, embed_head *h) {
   embed_table *to = (embed_table *)(uintptr_t)h->table; /* the head's own */
   copy_job job = {h->base, to, h->map.ids, embed__max(1, COPY_BYTES / embed__max(1, to->packed_bytes))};
   const uint64_t changes = embed__table_changes(h->base);
+  if (to->codebook) { /* whose rows are base's, in place */
+    h->base_changes = changes;
+    return EMBED_OK;
+  }
   h->base_changes = changes - 1; /* stale until they are all copied */
   EMBED__TRY(embed__run_long(ctx, embed__ceil_div(to->rows, job.rows), copy_rows, &job, 0, embed__ceil_div(to->rows, job.rows)));
   embed__table_changed(to);
@@ -109,7 +115,7 @@ static embed_status fill(embed_context *ctx, embed_head *s, const embed_head *h,
   embed__table_retain(base);
   s->base = base;
   EMBED__TRY(take_map(ctx, &s->map, &s->memory, ids, keys, n));
-  embed_status status = embed__table_new(ctx, n, base->dim, &o, &own);
+  embed_status status = base->codebook ? embed__table_of_rows(ctx, base, ids, n, &own) : embed__table_new(ctx, n, base->dim, &o, &own);
   s->table = own;
   EMBED__TRY(status);
   own->vocab = n;

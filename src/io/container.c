@@ -160,7 +160,7 @@ static embed_status read_table(reading *r, const section *s) {
   *t = (embed__tensor){.name = s->name, .shape = {(int64_t)rows, (int64_t)dim}, .rank = 2, .offset = s->offset, .bytes = s->bytes, .vocab = (int64_t)vocab};
   t->dtype = (embed_dtype)embed__le32(s->entry + EMBED__ENTRY_DTYPE);
   t->group = (int32_t)embed__le32(s->entry + EMBED__ENTRY_GROUP);
-  t->stored = embed__dtype_name(t->dtype);
+  t->stored = t->dtype == EMBED_PQ ? NULL : embed__dtype_name(t->dtype); /* codes without centroids are no rows */
   if (t->stored) {
     EMBED__TRY(check_extents(r, s, t, row_bytes));
     t->row_bytes = (int64_t)row_bytes;

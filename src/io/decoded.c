@@ -149,8 +149,29 @@ embed_status embed__pq_tensor(embed_context *ctx, embed_file *f, const char *nam
                        pq->rows, pq->dim);
   *tensor = (embed__tensor){
       .name = name, .stored = "pq", .shape = {pq->rows, pq->dim}, .rank = 2, .offset = -1, .bytes = bytes, .dtype = EMBED_F32, .decode = decode_pq};
+  if (pq->projection < 0) {
+    tensor->dtype = EMBED_PQ;
+    tensor->group = (int32_t)pq->width;
+    tensor->offset = pq->codes;
+    tensor->bytes = pq->rows * pq->parts; /* fits: they lie in the file */
+  }
   const char *kept;
   EMBED__TRY(embed__file_keep(ctx, f, pq, sizeof *pq, &kept));
   tensor->recipe = kept;
   return EMBED_OK;
+}
+
+const unsigned char *embed__pq_codes(const embed_file *f, const embed__tensor *tensor, embed__pq_source *from) {
+  const unsigned char *data = f->map.data;
+  embed__pq pq;
+  memcpy(&pq, tensor->recipe, sizeof pq);
+  const unsigned char *norms = pq.norms < 0 ? NULL : data + pq.norms;
+  *from = (embed__pq_source){.width = pq.width, .centroids = pq.centroids, .values = data + pq.values, .little_endian = true};
+  if (pq.norm_values < 0) {
+    from->norms = norms;
+  } else {
+    from->norm_codes = norms;
+    from->norm_values = data + pq.norm_values;
+  }
+  return data + pq.codes;
 }

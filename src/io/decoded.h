@@ -4,6 +4,7 @@
 #define EMBED__DECODED_H
 
 #include "io/file.h"
+#include "table/pq.h"
 
 /* The table of a tensor with a decode; o describes it but for its flags. */
 embed_status embed__decoded_table(embed_context *ctx, const embed_file *f, const embed__tensor *tensor, int64_t rows, int64_t dim, embed_table_options *o,
@@ -22,11 +23,16 @@ typedef struct embed__pq {
   int64_t projection;         /* floats [dim, dim], -1 = none: x[i] = sum over j of y[j] * P[i][j] */
 } embed__pq;
 
-/* Columns of a part, at most: a code of one byte becomes that many floats, and a file of few bytes must not become a table of any size. */
+/* Columns of a part, at most: a code of one byte becomes that many floats, and a file of few bytes must not become a table of any size
+ * where somebody asks for floats. */
 enum { EMBED__PQ_WIDEST = 256 };
 
-/* Describes the tensor of proved product-quantised rows. */
+/* Describes the tensor of proved product-quantised rows: EMBED_PQ in place, but decoded to F32 where there is a projection, which would
+ * cost every reading of a row dim * dim products. */
 embed_status embed__pq_tensor(embed_context *ctx, embed_file *f, const char *name, const embed__pq *pq, embed__tensor *tensor);
+
+/* Of a tensor of EMBED_PQ: its codes, and what its codebook is made of. */
+const unsigned char *embed__pq_codes(const embed_file *f, const embed__tensor *tensor, embed__pq_source *from);
 
 /* Find the scales that stand in tensors of their own (scaled.c), once all tensors of the file are there and named: safetensors' of 8 bits,
  * GGUF's of NVFP4. */

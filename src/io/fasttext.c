@@ -5,7 +5,7 @@
  *   and its row; the input matrix, a row per word and behind them one per bucket of n-grams; the output matrix, a row per label or
  *   per word. Matrices are floats, or product-quantised. The oldest files have neither magic nor what quantising needs.
  *
- * Floats are a table in place, quantised rows are decoded by each embed_file_table. */
+ * Floats are a table in place, and so are quantised rows: EMBED_PQ. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  * number and its length. A vocabulary (words; in most kinds parameters of n-grams too, whose rows stand behind the words'), an array
  * of floats or a product-quantised one, norms that the rows had before they were made of length 1, metadata in TOML.
  *
- * The array of floats is a table in place, quantised rows are decoded by each embed_file_table. A file may be an array's chunk alone,
- * without a header. */
+ * The array of floats is a table in place, quantised rows are one of EMBED_PQ, or are decoded by each embed_file_table where they have a
+ * projection. A file may be an array's chunk alone, without a header. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

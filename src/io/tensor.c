@@ -140,8 +140,19 @@ static embed_status in_place(embed_context *ctx, const embed_file *f, const embe
   return status;
 }
 
+static embed_status codes_in_place(embed_context *ctx, const embed_file *f, const embed__tensor *tensor, int64_t rows, int64_t dim, embed_table_options *o,
+                                   embed_table **out) {
+  embed__pq_source from;
+  const unsigned char *codes = embed__pq_codes(f, tensor, &from);
+  o->data_bytes = tensor->bytes;
+  embed_status status = embed__table_view_pq(ctx, codes, rows, dim, &from, true, o, release_file, embed__file_retain(f), out);
+  if (status != EMBED_OK) embed__file_release(f);
+  return status;
+}
+
 static embed_status make_table(embed_context *ctx, const embed_file *f, const embed__tensor *tensor, int64_t rows, int64_t dim, embed_table_options *o,
                                embed_table **out) {
+  if (tensor->dtype == EMBED_PQ) return codes_in_place(ctx, f, tensor, rows, dim, o, out);
   if (tensor->decode) return embed__decoded_table(ctx, f, tensor, rows, dim, o, out);
   if (tensor->swapped && (embed__dtype_find(tensor->dtype)->block != 1 || tensor->row_bytes)) return embed__swapped_table(ctx, f, tensor, rows, dim, o, out);
   if (tensor->swapped || tensor->column_major) return embed__tensor_copy(ctx, tensor, embed__tensor_data(f, tensor), out);

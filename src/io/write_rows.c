@@ -28,11 +28,10 @@ static void encode_rows(void *arg, int64_t task, int32_t worker) {
   bool same = from->dtype == to->dtype && from->group == to->group;
   for (int64_t r = task * job->grain, end = embed__min(job->rows, r + job->grain); r < end; ++r) {
     unsigned char *out = job->out + r * to->row_bytes;
-    const unsigned char *in = embed__row(from, job->first + r);
     if (same) {
-      memcpy(out, in, (size_t)to->packed_bytes);
+      memcpy(out, embed__row(from, job->first + r), (size_t)to->packed_bytes);
     } else {
-      from->codec->decode(job->kernels, in, row, from->dim, from->group, 1.0f);
+      embed__decode_stored(job->kernels, from, job->first + r, row, 1.0f);
       if (!job->codec->encode(job->kernels, row, out, to->dim, to->group, NULL)) embed__keep_least(&job->refused, job->first + r);
     }
     if (embed__is_swapped(to->dtype, false)) embed__swap_rows(to->dtype, out, to->packed_bytes);

@@ -200,6 +200,7 @@ static embed_status describe(embed_context *ctx, const embed_writer *w, const em
   embed_table_options o;
   EMBED__TRY(embed__table_options(ctx, as, &o));
   item->dtype = !as || o.dtype == EMBED_DTYPE_NONE ? t->dtype : o.dtype;
+  if (item->dtype == EMBED_PQ) item->dtype = EMBED_F32; /* no format has a place for the centroids */
   const embed__dtype_info *info = embed__dtype_find(item->dtype);
   if (!info) return embed__fail(ctx, EMBED_E_OPTION, -1, "%d is no dtype", item->dtype);
   if (info->block == 0) item->group = o.group ? o.group : item->dtype == t->dtype ? t->group : 32;

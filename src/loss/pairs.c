@@ -117,7 +117,7 @@ static void hidden_rows(void *arg, int64_t task, int32_t worker) {
   for (int64_t row = task * job->grain; row < end; ++row) {
     memset(sum, 0, (size_t)job->dim * sizeof *sum);
     for (int64_t j = p->begin[row]; j < p->begin[row + 1]; ++j) {
-      t->codec->decode(job->kernels, embed__row(t, p->ids[j]), w, job->dim, t->group, 1.0f);
+      embed__decode_stored(job->kernels, t, p->ids[j], w, 1.0f);
       job->kernels->row.add_scaled(sum, w, job->dim, job->z[j]);
     }
     embed__store_row(job->kernels, sum, p->dx + row * row_bytes, p->dx_dtype, job->dim);

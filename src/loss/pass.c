@@ -47,7 +47,7 @@ static const float *table_rows(const embed__pass *p, int64_t first, int64_t coun
       p->kernels->bfloats.round_to((const float *)(const void *)embed__row(t, first + r), row, p->dim);
       continue;
     }
-    t->codec->decode(p->kernels, embed__row(t, first + r), row, p->dim, t->group, 1.0f);
+    embed__decode_stored(p->kernels, t, first + r, row, 1.0f);
     if (rounded) p->kernels->bfloats.round(row, p->dim);
   }
   return decoded;

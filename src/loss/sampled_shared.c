@@ -40,7 +40,7 @@ static void gather(void *arg, int64_t task, int32_t worker) {
   const int64_t end = embed__min(job->s->samples, (task + 1) * GATHERED);
   (void)worker;
   for (int64_t j = task * GATHERED; j < end; ++j) {
-    t->codec->decode(job->kernels, embed__row(t, job->s->candidates[j]), job->rows + j * t->dim, t->dim, t->group, 1.0f);
+    embed__decode_stored(job->kernels, t, job->s->candidates[j], job->rows + j * t->dim, 1.0f);
     if (job->bias) job->bias[j] = h->bias[embed__few_column(h, job->s->candidates[j])];
   }
 }
@@ -194,7 +194,7 @@ static void hidden_row(void *arg, int64_t row, int32_t worker) {
   const embed_table *t = embed__few_table(of->head);
   float *sum = p->partial + row * p->dim, *w = job->of_target + worker * p->dim;
   for (int64_t s = 1; s < p->segments; ++s) job->kernels->row.add(sum, p->partial + (s * p->rows + row) * p->dim, p->dim);
-  t->codec->decode(job->kernels, embed__row(t, p->lane[row].target), w, p->dim, t->group, 1.0f);
+  embed__decode_stored(job->kernels, t, p->lane[row].target, w, 1.0f);
   job->kernels->row.add_scaled(sum, w, p->dim, job->slope[row]);
   embed__store_row(job->kernels, sum, of->dx + p->lane[row].at * of->lddx * embed__float_bytes(of->dx_dtype), of->dx_dtype, p->dim);
 }

@@ -56,7 +56,7 @@ void embed__words_pack(const embed__pass *p, int64_t strip, int32_t worker) {
 static const float *row_of(const embed__pass *p, int64_t row, float *room) {
   const embed_table *t = p->table;
   if (p->floats) return (const float *)(const void *)embed__row(t, row);
-  t->codec->decode(p->kernels, embed__row(t, row), room, p->dim, t->group, 1.0f);
+  embed__decode_stored(p->kernels, t, row, room, 1.0f);
   return room;
 }
 

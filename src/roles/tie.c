@@ -123,8 +123,8 @@ static embed_status first_row(embed_context *ctx, const embed_file *f, const emb
   *first = -1;
   if (a->recipe == b->recipe && a->offset == b->offset && a->memory == b->memory) return EMBED_OK;
   (void)embed__tensor_extents(a, &c.rows, &dim);
-  c.bytes = embed__row_bytes(a->dtype, dim, a->group);
-  if (c.bytes <= 0) return EMBED_OK; /* no table */
+  c.bytes = embed__row_bytes(a->dtype == EMBED_PQ ? EMBED_F32 : a->dtype, dim, a->group); /* of codes their values are compared */
+  if (c.bytes <= 0) return EMBED_OK;                                                      /* no table */
   c.together = embed__max(1, PIECE / 4 / c.bytes);
   EMBED__TRY(embed__scratch_matrix(ctx, 2 * (int64_t)embed__workers(ctx) * c.together, c.bytes, 1, &c.room));
   const int64_t tasks = embed__ceil_div(c.rows, c.together);

@@ -33,7 +33,7 @@ static void decode_task(void *arg, int64_t task, int32_t worker) {
   const embed_table *t = s->table;
   (void)worker;
   for (int64_t r = task * DECODE_ROWS; r < embed__min(job->columns, (task + 1) * DECODE_ROWS); ++r)
-    t->codec->decode(job->chunk->kernels, embed__row(t, job->column + r), s->decoded + r * t->dim, t->dim, t->group, 1.0f);
+    embed__decode_stored(job->chunk->kernels, t, job->column + r, s->decoded + r * t->dim, 1.0f);
 }
 
 static void part_task(void *arg, int64_t task, int32_t worker) {

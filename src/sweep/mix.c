@@ -38,7 +38,7 @@ static void own_rows(void *arg, int64_t task, int32_t worker) {
   int64_t begin = task * OWN_ROWS, end = embed__min(job->n, begin + OWN_ROWS);
   for (int64_t i = begin; i < end; ++i) memset(job->out + i * job->ldo, 0, (size_t)t->dim * sizeof(float));
   for (int64_t v = 0; v < t->vocab; ++v) {
-    t->codec->decode(job->kernels, embed__row(t, v), row, t->dim, t->group, 1.0f);
+    embed__decode_stored(job->kernels, t, v, row, 1.0f);
     for (int64_t i = begin; i < end; ++i) job->kernels->row.add_scaled(job->out + i * job->ldo, row, t->dim, job->weights[i * job->ldw + v]);
   }
 }
@@ -54,7 +54,7 @@ static void decode_rows(void *arg, int64_t task, int32_t worker) {
   const embed_table *t = job->t;
   (void)worker;
   for (int64_t r = task * DECODE_ROWS; r < embed__min(job->depth, (task + 1) * DECODE_ROWS); ++r)
-    t->codec->decode(job->kernels, embed__row(t, job->first + r), job->scratch + r * t->dim, t->dim, t->group, 1.0f);
+    embed__decode_stored(job->kernels, t, job->first + r, job->scratch + r * t->dim, 1.0f);
 }
 
 static void multiply(mix_job *job, int64_t row, int64_t rows) {

@@ -61,7 +61,7 @@ static void make_panel(const embed__chunk *c, int64_t row, int64_t count, float 
   const void *rows = embed__row(t, row);
   int64_t row_bytes = t->row_bytes;
   if (s->decoded_floats) {
-    for (int64_t r = 0; r < count; ++r) t->codec->decode(c->kernels, embed__row(t, row + r), decoded + r * t->dim, t->dim, t->group, 1.0f);
+    for (int64_t r = 0; r < count; ++r) embed__decode_stored(c->kernels, t, row + r, decoded + r * t->dim, 1.0f);
     rows = decoded;
     row_bytes = t->dim * (int64_t)sizeof(float);
   }

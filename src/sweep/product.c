@@ -34,7 +34,7 @@ void embed__product(const embed__kernels *k, const embed_table *t, int64_t first
   }
   for (int64_t done = 0; done < count; done += DECODED_ROWS) {
     int64_t rows = embed__min(DECODED_ROWS, count - done);
-    for (int64_t r = 0; r < rows; ++r) t->codec->decode(k, embed__row(t, first + done + r), decoded + r * t->dim, t->dim, t->group, 1.0f);
+    for (int64_t r = 0; r < rows; ++r) embed__decode_stored(k, t, first + done + r, decoded + r * t->dim, 1.0f);
     k->dot.tile[EMBED__STORED_F32](decoded, 4 * t->dim, rows, x, ldx, n, t->dim, z + done, ldz);
   }
 }

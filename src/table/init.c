@@ -116,6 +116,7 @@ static embed_status prove_storable(embed_context *ctx, init_job *job) {
   float reach = (float)(job->o.kind == EMBED_INIT_NORMAL || job->o.kind == EMBED_INIT_XAVIER_NORMAL ? 6.5 * job->spread : job->spread);
   if (job->o.kind == EMBED_INIT_TRUNCATED_NORMAL) reach = (float)fmax(fabs(job->low), fabs(job->high));
   for (int64_t j = 0; j < job->t->dim; ++j) job->scratch[j] = j % 2 ? reach : -reach;
+  if (isfinite(reach) && job->t->codebook) return EMBED_OK; /* nothing is stored: its rows are compared as floats */
   if (isfinite(reach) && job->t->codec->encode(ctx->kernels, job->scratch, packed, job->t->dim, job->t->group, NULL)) return EMBED_OK;
   return embed__fail(ctx, EMBED_E_OPTION, -1, "values of this scale are past the range of %s", embed__dtype_name(job->t->dtype));
 }
@@ -176,10 +177,10 @@ static void measure_rows(void *arg, int64_t task, int32_t worker) {
   for (int64_t r = first; r < end; ++r) {
     double keep = 1, moved = 0;
     fill_row(init, r, was);
-    (void)t->codec->encode(init->kernels, was, packed, t->dim, t->group, NULL); /* as in init_rows */
-    if (memcmp(packed, embed__row(t, r), (size_t)t->packed_bytes) != 0) {
-      t->codec->decode(init->kernels, packed, was, t->dim, t->group, 1.0f);
-      t->codec->decode(init->kernels, embed__row(t, r), is, t->dim, t->group, 1.0f);
+    if (!t->codebook) (void)t->codec->encode(init->kernels, was, packed, t->dim, t->group, NULL); /* as in init_rows */
+    if (t->codebook || memcmp(packed, embed__row(t, r), (size_t)t->packed_bytes) != 0) {
+      if (!t->codebook) t->codec->decode(init->kernels, packed, was, t->dim, t->group, 1.0f);
+      embed__decode_stored(init->kernels, t, r, is, 1.0f);
       moved = part_moved(is, was, t->dim, &keep);
     }
     if (job->moved) job->moved[r - init->o.first] = (float)moved;

@@ -25,10 +25,20 @@ static int64_t place_of(const embed__overlay *o, int64_t row) {
   return low;
 }
 
+const embed_table *embed__owner_of_row(const embed_table *t, int64_t *row) {
+  while (t->overlay) {
+    const embed__overlay *o = t->overlay;
+    const int64_t at = place_of(o, *row);
+    const bool listed = at < o->n && o->list[at].id == *row;
+    if (listed) *row = o->list[at].row;
+    t = listed ? o->rows : o->base;
+  }
+  return t;
+}
+
 const unsigned char *embed__overlaid_row(const embed_table *t, int64_t row) {
-  const embed__overlay *o = t->overlay;
-  int64_t at = place_of(o, row);
-  return at < o->n && o->list[at].id == row ? embed__row(o->rows, o->list[at].row) : embed__row(o->base, row);
+  t = embed__owner_of_row(t, &row);
+  return t->data + row * t->row_bytes;
 }
 
 int64_t embed__rows_together(const embed_table *t, int64_t first, int64_t most, const unsigned char **rows, int64_t *stride) {
@@ -77,7 +87,7 @@ static embed_status check_pair(embed_context *ctx, const embed_table *base, cons
   if (n > 0 && !ids) return embed__null(ctx, "ids");
   if (n > rows->rows) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "%" PRId64 " ids for the %" PRId64 " rows of rows", n, rows->rows);
   if (rows->dim != base->dim) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "rows has %" PRId64 " columns, base %" PRId64, rows->dim, base->dim);
-  if (rows->dtype != base->dtype || rows->group != base->group)
+  if (!base->codebook && (rows->dtype != base->dtype || rows->group != base->group)) /* over codes every row is decoded by its own table */
     return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1, "rows of %s over a base of %s: convert them to its dtype and group", embed__dtype_name(rows->dtype),
                        embed__dtype_name(base->dtype));
   for (int64_t i = 0; i < n; ++i)
@@ -94,6 +104,22 @@ void embed__overlay_free(embed__overlay *o, const embed_allocator *memory) {
   embed__free(memory, o, (size_t)bytes_of(o->n), EMBED__ALIGNMENT);
 }
 
+static void own(embed_table *t, embed__overlay *o) {
+  t->overlay = o;
+  t->codebook = o->base->codebook;
+  embed__table_retain(o->base);
+  embed__table_retain(o->rows);
+}
+
+static embed_status new_overlay(embed_context *ctx, const embed_table *base, const embed_table *rows, int64_t n, embed__overlay **out) {
+  int64_t list;
+  if (!embed__mul(n, (int64_t)sizeof(embed__overlaid), &list) || list > PTRDIFF_MAX - (int64_t)sizeof(embed__overlay)) return embed__out_of_memory(ctx, -1);
+  *out = embed__allocate(&ctx->memory, (size_t)bytes_of(n), EMBED__ALIGNMENT);
+  if (!*out) return embed__out_of_memory(ctx, bytes_of(n));
+  **out = (embed__overlay){.base = base, .rows = rows, .n = n};
+  return EMBED_OK;
+}
+
 /* Fills o->list, then makes the handle, which owns o only when this succeeds. */
 static embed_status make(embed_context *ctx, embed__overlay *o, const int64_t *ids, int64_t vocab, embed_table **out) {
   const embed_table *base = o->base;
@@ -107,9 +133,7 @@ static embed_status make(embed_context *ctx, embed__overlay *o, const int64_t *i
   const embed_table_options options = {.size = sizeof options, .flags = EMBED_TABLE_READ_ONLY, .vocab = vocab, .dtype = base->dtype, .group = base->group};
   EMBED__TRY(embed__table_handle(ctx, rows, base->dim, &options, out));
   (*out)->vocab = vocab; /* a table with rows and no valid id stays one */
-  (*out)->overlay = o;
-  embed__table_retain(base);
-  embed__table_retain(o->rows);
+  own(*out, o);
   return EMBED_OK;
 }
 
@@ -121,12 +145,23 @@ embed_status embed_table_overlay(embed_context *ctx, const embed_table *base, co
   EMBED__NOT_NULL(ctx, rows);
   EMBED__NOT_NULL(ctx, out);
   EMBED__TRY(check_pair(ctx, base, ids, n, rows));
-  int64_t list;
-  if (!embed__mul(n, (int64_t)sizeof(embed__overlaid), &list) || list > INT64_MAX - (int64_t)sizeof(embed__overlay)) return embed__out_of_memory(ctx, -1);
-  embed__overlay *o = embed__allocate(&ctx->memory, (size_t)bytes_of(n), EMBED__ALIGNMENT);
-  if (!o) return embed__out_of_memory(ctx, bytes_of(n));
-  *o = (embed__overlay){.base = base, .rows = rows, .n = n};
+  embed__overlay *o;
+  EMBED__TRY(new_overlay(ctx, base, rows, n, &o));
   embed_status status = make(ctx, o, ids, vocab, out);
   if (status != EMBED_OK) embed__free(&ctx->memory, o, (size_t)bytes_of(n), EMBED__ALIGNMENT);
+  return status;
+}
+
+embed_status embed__table_of_rows(embed_context *ctx, const embed_table *base, const int32_t *ids, int64_t n, embed_table **out) {
+  const embed_table_options options = {.size = sizeof options, .flags = EMBED_TABLE_READ_ONLY, .dtype = base->dtype, .group = base->group};
+  embed__overlay *o;
+  *out = NULL;
+  EMBED__TRY(new_overlay(ctx, base, base, n, &o));
+  for (int64_t i = 0; i < n; ++i) o->list[i] = (embed__overlaid){i, ids[i]};
+  embed_status status = embed__table_handle(ctx, n, base->dim, &options, out);
+  if (status == EMBED_OK)
+    own(*out, o);
+  else
+    embed__free(&ctx->memory, o, (size_t)bytes_of(n), EMBED__ALIGNMENT);
   return status;
 }

@@ -48,7 +48,7 @@ static void convert_rows(void *arg, int64_t task, int32_t worker) {
     if (same) {
       memcpy(out, embed__row(from, r), (size_t)from->packed_bytes);
     } else {
-      from->codec->decode(job->kernels, embed__row(from, r), row, from->dim, from->group, 1.0f);
+      embed__decode_stored(job->kernels, from, r, row, 1.0f);
       if (!to->codec->encode(job->kernels, row, out, to->dim, to->group, NULL)) embed__keep_least(&job->refused, r);
     }
     if (to->row_bytes > to->packed_bytes) memset(out + to->packed_bytes, 0, (size_t)(to->row_bytes - to->packed_bytes));
@@ -57,8 +57,8 @@ static void convert_rows(void *arg, int64_t task, int32_t worker) {
 
 static embed_status convert(embed_context *ctx, const embed_table *t, embed_table_options *o, embed_table **out) {
   if (o->dtype == EMBED_DTYPE_NONE) {
-    o->dtype = t->dtype;
-    if (!o->group) o->group = t->group;
+    o->dtype = t->codebook ? EMBED_F32 : t->dtype;
+    if (!o->group && !t->codebook) o->group = t->group;
   }
   if (!o->vocab) o->vocab = t->vocab;
   EMBED__TRY(embed__table_new(ctx, t->rows, t->dim, o, out));

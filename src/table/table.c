@@ -11,12 +11,21 @@
 #include "core/options.h"
 #include "core/pages.h"
 #include "table/overlay.h"
+#include "table/pq.h"
 
-embed_status embed__table_options(embed_context *ctx, const embed_table_options *given, embed_table_options *o) {
+embed_status embed__layout_options(embed_context *ctx, const embed_table_options *given, embed_table_options *o) {
   EMBED__TRY(embed__options(ctx, "embed_table_options", given, EMBED_TABLE_HUGE_PAGES | EMBED_TABLE_READ_ONLY, o, sizeof *o));
   if (o->row_bytes < 0) return embed__fail(ctx, EMBED_E_OPTION, -1, "row_bytes is %" PRId64, o->row_bytes);
   if (o->vocab < 0) return embed__fail(ctx, EMBED_E_OPTION, -1, "vocab is %" PRId64, o->vocab);
   if (o->data_bytes < 0) return embed__fail(ctx, EMBED_E_OPTION, -1, "data_bytes is %" PRId64, o->data_bytes);
+  return EMBED_OK;
+}
+
+embed_status embed__table_options(embed_context *ctx, const embed_table_options *given, embed_table_options *o) {
+  EMBED__TRY(embed__layout_options(ctx, given, o));
+  if (o->dtype == EMBED_PQ)
+    return embed__fail(ctx, EMBED_E_UNSUPPORTED, -1,
+                       "pq rows are codes that mean something beside their centroids alone: embed_table_view_pq makes a table of them, nothing encodes them");
   if (o->group != 0 && o->group != 32 && o->group != 64 && o->group != 128)
     return embed__fail(ctx, EMBED_E_OPTION, -1, "group is %d columns, it must be 32, 64 or 128", o->group);
   return EMBED_OK;
@@ -176,6 +185,7 @@ void embed__table_release(const embed_table *t) {
   forget_numbers(last);
   if (last->owned_bytes) embed__free(&memory, last->data, (size_t)last->owned_bytes, last->owned_alignment);
   if (last->done) last->done(last->done_arg);
+  if (!last->overlay) embed__codebook_free(last->codebook, &memory);
   embed__overlay_free(last->overlay, &memory);
   embed__free(&memory, last, sizeof *last, EMBED__ALIGNMENT);
 }

@@ -11,7 +11,8 @@
 #include "core/context.h"
 #include "core/refcount.h"
 
-typedef struct embed__overlay embed__overlay; /* overlay.h */
+typedef struct embed__overlay embed__overlay;   /* overlay.h */
+typedef struct embed__codebook embed__codebook; /* pq.h */
 
 /* Numbers about the rows, made by the first call that needs them. */
 typedef enum embed__numbers {
@@ -23,16 +24,17 @@ typedef enum embed__numbers {
 struct embed_table {
   embed__refcount references;
   bool writable;
-  bool vector;             /* its one row was a tensor of one extent: writers that know the difference keep it */
-  unsigned char *data;     /* row 0; NULL with an overlay */
-  embed__overlay *overlay; /* NULL: the rows lie row_bytes apart from data on; else in the tables of the overlay */
-  int64_t rows;            /* stored */
-  int64_t vocab;           /* valid ids, <= rows */
+  bool vector;               /* its one row was a tensor of one extent: writers that know the difference keep it */
+  unsigned char *data;       /* row 0; NULL with an overlay */
+  embed__overlay *overlay;   /* NULL: the rows lie row_bytes apart from data on; else in the tables of the overlay */
+  embed__codebook *codebook; /* of EMBED_PQ alone: a row is more than its bytes. An overlay's is its base's, whose rows it may not be of */
+  int64_t rows;              /* stored */
+  int64_t vocab;             /* valid ids, <= rows */
   int64_t dim;
   int64_t row_bytes;    /* distance between rows */
   int64_t packed_bytes; /* of a row's own bytes; what follows them is never read or written */
   embed_dtype dtype;
-  int32_t group; /* columns per scale, 0 where the dtype has none */
+  int32_t group; /* columns per scale or, EMBED_PQ, of a part; 0 where the dtype has none */
   const embed__codec *codec;
   _Atomic uint64_t changes;
   _Atomic(float *) numbers[EMBED__NUMBERS]; /* embed__table_numbers */
@@ -44,6 +46,7 @@ struct embed_table {
 };
 
 const unsigned char *embed__overlaid_row(const embed_table *t, int64_t row);
+/* Stored bytes. They say all of a row but of EMBED_PQ's: whoever decodes or copies rows by them asks for t->codebook first. */
 static inline const unsigned char *embed__row(const embed_table *t, int64_t row) {
   return t->overlay ? embed__overlaid_row(t, row) : t->data + row * t->row_bytes;
 }
@@ -56,9 +59,16 @@ static inline bool embed__floats_in_place(const embed_table *t) {
   return !t->overlay && t->dtype == EMBED_F32 && ((uintptr_t)t->data | (uintptr_t)t->row_bytes) % sizeof(float) == 0;
 }
 
-/* out[j] = decoded value * scale */
+void embed__decode_codes(const embed__kernels *k, const embed_table *t, int64_t row, float *out, float scale); /* pq.c */
+/* out[j] = decoded value * scale: the way to the values of a table's row, whatever its dtype. */
+static inline void embed__decode_stored(const embed__kernels *k, const embed_table *t, int64_t row, float *out, float scale) {
+  if (t->codebook)
+    embed__decode_codes(k, t, row, out, scale);
+  else
+    t->codec->decode(k, embed__row(t, row), out, t->dim, t->group, scale);
+}
 static inline void embed__decode(const embed_context *ctx, const embed_table *t, int64_t row, float *out, float scale) {
-  t->codec->decode(ctx->kernels, embed__row(t, row), out, t->dim, t->group, scale);
+  embed__decode_stored(ctx->kernels, t, row, out, scale);
 }
 
 /* What the public calls of these names do; the other folders use these. NULL is fine. */
@@ -81,7 +91,7 @@ embed_status embed__table_new(embed_context *ctx, int64_t rows, int64_t dim, con
 /* embed_table_view's work; o->size is set. For tables in mapped files. */
 embed_status embed__table_view(embed_context *ctx, const void *data, int64_t rows, int64_t dim, const embed_table_options *o, void (*done)(void *arg),
                                void *arg, embed_table **out);
-/* Options copied and checked; dtype's default is what the caller gives. */
+/* Options copied and checked; dtype's default is what the caller gives. E_UNSUPPORTED: EMBED_PQ, which nobody can ask for. */
 embed_status embed__table_options(embed_context *ctx, const embed_table_options *given, embed_table_options *o);
 /* E_READ_ONLY unless t may be written. */
 embed_status embed__check_writable(embed_context *ctx, const embed_table *t);

@@ -29,7 +29,8 @@ static void rows_by_no_ids_read_no_pointer(void **state) {
   embed_context *ctx = w.ctx;
   for (int i = 0; i < COUNT(nowhere); ++i) {
     void *p = nowhere[i];
-    embed_table *floats;
+    embed_table *floats, *coded;
+    const embed_pq pq = {.size = sizeof pq, .width = 4, .centroids = 1, .values = w.vectors, .norms = p};
     OK(embed_lookup(ctx, w.table, p, 0, p, EMBED_F32, 0, NULL));
     OK(embed_lookup_i64(ctx, w.table, p, 0, p, EMBED_F32, 0, NULL));
     OK(embed_bag(ctx, w.table, p, 0, p, 0, p, p, EMBED_F32, 0, NULL));
@@ -43,6 +44,8 @@ static void rows_by_no_ids_read_no_pointer(void **state) {
     OK(embed_table_add_rows(ctx, floats, p, 0, 1, p, EMBED_F32, 0, NULL));
     OK(embed_table_renorm_rows(ctx, floats, p, 0, 1, 0, NULL));
     embed_table_release(floats);
+    OK(embed_table_view_pq(ctx, p, 0, 4, &pq, NULL, NULL, NULL, &coded));
+    embed_table_release(coded);
   }
 }
 

@@ -281,6 +281,16 @@ AT(embed_table_options, data_bytes, 24, 24);
 AT(embed_table_options, dtype, 32, 32);
 AT(embed_table_options, group, 36, 36);
 
+SIZE(embed_pq, 56, 40);
+AT(embed_pq, size, 0, 0);
+AT(embed_pq, flags, 4, 4);
+AT(embed_pq, width, 8, 8);
+AT(embed_pq, centroids, 16, 16);
+AT(embed_pq, values, 24, 24);
+AT(embed_pq, norms, 32, 28);
+AT(embed_pq, norm_codes, 40, 32);
+AT(embed_pq, norm_values, 48, 36);
+
 SIZE(embed_init_options, 56, 56);
 AT(embed_init_options, size, 0, 0);
 AT(embed_init_options, flags, 4, 4);
@@ -459,6 +469,7 @@ IS(EMBED_I4_GROUP, 17);
 IS(EMBED_U8_ROW, 18);
 IS(EMBED_U4_ROW, 19);
 IS(EMBED_U2_ROW, 20);
+IS(EMBED_PQ, 32);
 IS(EMBED_Q4_0, 66);
 IS(EMBED_Q4_1, 67);
 IS(EMBED_Q5_0, 70);

@@ -155,11 +155,37 @@ static void context_options_and_what_they_point_to_may_be_older_or_newer(void **
   }
 }
 
+/* The one struct of them that says what data is: without its values there is none. */
+static void what_codes_mean_may_be_said_by_an_older_or_newer_struct(void **state) {
+  (void)state;
+  static const unsigned char codes[] = {0, 1, 1};
+  static const float values[] = {1, 2};
+  const embed_pq pq = {.width = 1, .centroids = 2, .values = values};
+  for (uint32_t size = 0; size <= sizeof(embed_pq) + 64; ++size) {
+    if (size > 8 && size < sizeof pq && size % sizeof(void *) != 0) continue;
+    embed_table *t = (embed_table *)&w;
+    guarded held = guarded_new(size < 8 ? 8 : size, 1);
+    memset(held.at, 0, size < 8 ? 8 : size);
+    memcpy(held.at, &pq, size < 8 ? 8 : size < sizeof pq ? size : sizeof pq);
+    memcpy(held.at, &size, 4);
+    const embed_status status = embed_table_view_pq(w.ctx, codes, 3, 1, (const void *)held.at, NULL, NULL, NULL, &t);
+    assert_int_equal(status, size < 8 ? EMBED_E_OPTION : size < offsetof(embed_pq, norms) ? EMBED_E_ARGUMENT : EMBED_OK);
+    embed_table_release(t); /* NULL where it was refused */
+    if (size > sizeof pq) {
+      held.at[size - 1] = 1; /* a field that this library does not know */
+      assert_int_equal(embed_table_view_pq(w.ctx, codes, 3, 1, (const void *)held.at, NULL, NULL, NULL, &t), EMBED_E_OPTION);
+      assert_null(t);
+    }
+    guarded_free(held);
+  }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(shorter_and_longer_options_of_zeros_are_all_defaults),
     cmocka_unit_test(unknown_fields_flags_and_sizes_are_refused),
     cmocka_unit_test(output_structs_keep_to_their_size),
     cmocka_unit_test(context_options_and_what_they_point_to_may_be_older_or_newer),
+    cmocka_unit_test(what_codes_mean_may_be_said_by_an_older_or_newer_struct),
 };
 
 int main(int argc, char **argv) {

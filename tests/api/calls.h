@@ -76,6 +76,11 @@ static inline embed_status use_table_borrow(embed_context *ctx, const world *w, 
 static inline embed_status use_table_view(embed_context *ctx, const world *w, const void *options, outcome *o) {
   MAKES(o, embed_table, embed_table_view(ctx, w->vectors, WORLD_N, WORLD_DIM, options, NULL, NULL, &handle));
 }
+static inline embed_status use_table_view_pq(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  static const unsigned char codes[WORLD_N * 2] = {0, 1, 2, 0, 1, 2};
+  const embed_pq pq = {.size = sizeof pq, .width = WORLD_DIM / 2, .centroids = WORLD_N, .values = w->vectors};
+  MAKES(o, embed_table, embed_table_view_pq(ctx, codes, WORLD_N, WORLD_DIM, &pq, options, NULL, NULL, &handle));
+}
 static inline embed_status use_table_convert(embed_context *ctx, const world *w, const void *options, outcome *o) {
   MAKES(o, embed_table, embed_table_convert(ctx, w->table, options, &handle));
 }
@@ -591,6 +596,7 @@ static const call calls[] = {
     {"table_create", use_table_create, sizeof(embed_table_options), 0},
     {"table_borrow", use_table_borrow, sizeof(embed_table_options), 0},
     {"table_view", use_table_view, sizeof(embed_table_options), 0},
+    {"table_view_pq", use_table_view_pq, sizeof(embed_table_options), 0},
     {"table_convert", use_table_convert, sizeof(embed_table_options), 0},
     {"table_overlay", use_table_overlay, 0, 0},
     {"table_init", use_table_init, sizeof(embed_init_options), 0},

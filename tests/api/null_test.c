@@ -96,11 +96,13 @@ static void asking_nothing_gives_the_neutral_value(void **state) {
 static void making_into_nothing_is_refused(void **state) {
   (void)state;
   embed_context *c = w.ctx;
+  const embed_pq pq = {.size = sizeof pq, .width = 1, .centroids = 256, .values = w.vectors};
   REFUSED(embed_context_create(NULL, NULL));
   REFUSED(embed_pool_create(1, NULL));
   REFUSED(embed_table_create(c, 1, 1, NULL, NULL));
   REFUSED(embed_table_borrow(c, w.vectors, 1, 1, NULL, NULL, NULL, NULL));
   REFUSED(embed_table_view(c, w.vectors, 1, 1, NULL, NULL, NULL, NULL));
+  REFUSED(embed_table_view_pq(c, w.ids, 1, 1, &pq, NULL, NULL, NULL, NULL));
   REFUSED(embed_table_convert(c, w.table, NULL, NULL));
   REFUSED(embed_candidates_create(c, 1, NULL, NULL, NULL));
   REFUSED(embed_huffman_create(c, whole + 1, 1, NULL));
@@ -133,6 +135,9 @@ static void a_missing_handle_is_refused_and_named(void **state) {
   REFUSED(embed_table_convert(c, NULL, NULL, &t));
   assert_null(t);
   assert_says(c, "NULL");
+  REFUSED(embed_table_view_pq(c, w.ids, 1, 1, NULL, NULL, NULL, NULL, &t));
+  assert_null(t);
+  REFUSED(embed_table_view_pq(c, NULL, 1, 1, &(embed_pq){.size = sizeof(embed_pq), .width = 1, .centroids = 1, .values = w.vectors}, NULL, NULL, NULL, &t));
   REFUSED(embed_table_overlay(c, NULL, NULL, 0, w.table, 0, &t));
   REFUSED(embed_table_overlay(c, w.table, NULL, 0, NULL, 0, &t));
   REFUSED(embed_table_init(c, NULL, NULL));

@@ -176,7 +176,7 @@ static void a_model_of_floret_is_called_so(void **state) {
   embed_context_release(ctx);
 }
 
-static void quantised_rows_are_decoded(void **state) {
+static void quantised_rows_stay_in_the_file(void **state) {
   (void)state;
   embed_context *ctx = new_context(NULL);
   embed_tensor_info info = {.size = sizeof info};
@@ -185,8 +185,10 @@ static void quantised_rows_are_decoded(void **state) {
   embed_file *f = vf_open(ctx, "ft", NULL);
   assert_int_equal(embed_file_tensor(ctx, f, 0, &info), EMBED_OK);
   assert_string_equal(info.stored, "pq");
-  assert_int_equal(info.offset, -1);
-  assert_int_equal(info.dtype, EMBED_F32);
+  const size_t codes = vf_mark[FT_INPUT] + 1 + 16 + 4;
+  assert_int_equal(info.offset, codes);
+  assert_int_equal(info.bytes, 4 * 2);
+  assert_int_equal(info.dtype, EMBED_PQ);
   vf_row_is(ctx, f, 0, 0, (const float[]){0, 0.25f, 128.25f}, 3);
   vf_row_is(ctx, f, 0, 2, (const float[]){1.5f * 10, 1.5f * 10.25f, 1.5f * 133.25f}, 3);
   vf_row_is(ctx, f, 1, 2, (const float[]){10, 10.25f, 133.25f}, 3);
@@ -194,7 +196,12 @@ static void quantised_rows_are_decoded(void **state) {
   assert_string_equal(info.name, "pruned");
   assert_int_equal(info.offset, vf_mark[FT_PAIRS]);
   assert_int_equal(embed_file_table(ctx, f, 2, &t), EMBED_E_UNSUPPORTED);
-  embed_table *own = open_table(ctx, f); /* outlives the file */
+  embed_table *own = open_table(ctx, f), *again = open_table(ctx, f); /* outlives the file */
+  assert_int_equal(embed_table_dtype(own), EMBED_PQ);
+  assert_int_equal(embed_table_row_bytes(own), 2);
+  assert_ptr_equal(embed_table_data(own), embed_table_data(again)); /* in place */
+  assert_memory_equal(embed_table_data(own), vf + codes, 8);
+  embed_table_release(again);
   embed_file_release(f);
   assert_int_equal(embed_table_rows(own), 4);
   assert_int_equal(embed_table_vocab(own), 3);
@@ -358,6 +365,7 @@ static void lid176_has_the_rows_that_its_quantiser_gives(void **state) {
   embed_context *ctx = new_context(NULL);
   embed_file *f = open_file(ctx, path, NULL);
   embed_table *t = open_table(ctx, f);
+  assert_int_equal(embed_table_dtype(t), EMBED_PQ);
   for (int i = 0; i < 3; ++i) {
     float got[16];
     assert_int_equal(embed_table_get_rows(ctx, t, &rows[i].row, 1, got, EMBED_F32, 0), EMBED_OK);
@@ -379,7 +387,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(words_and_labels_have_their_counts),
     cmocka_unit_test(counts_of_any_size_do_no_harm),
     cmocka_unit_test(a_tree_of_its_counts_predicts_after_hierarchical_softmax),
-    cmocka_unit_test(quantised_rows_are_decoded),
+    cmocka_unit_test(quantised_rows_stay_in_the_file),
     cmocka_unit_test(parts_of_very_many_columns_are_refused),
     cmocka_unit_test(a_model_of_floret_is_called_so),
     cmocka_unit_test(the_oldest_files_have_no_magic),

@@ -39,6 +39,43 @@ static void quantised_rows_are_projected_and_scaled(void **state) {
   embed_context_release(ctx);
 }
 
+/* A projection stands between rows and their codes; without one they are a table as they lie. */
+static void quantised_rows_stay_in_the_file_where_nothing_projects_them(void **state) {
+  (void)state;
+  enum { PROJECTION = 4 * 4 * 4, VALUES = 4 * 2 * 3 * 2, NORMS = 4 * 3 };
+  embed_context *ctx = new_context(NULL);
+  embed_tensor_info info = {.size = sizeof info};
+  make_finalfusion(FF_QUANTISED);
+  embed_file *f = vf_open(ctx, "ff", NULL);
+  embed_table *t = open_table(ctx, f);
+  assert_int_equal(embed_table_dtype(t), EMBED_F32);
+  embed_table_release(t);
+  embed_file_release(f);
+  unsigned char *projection = vf + vf_mark[FF_CODES] - NORMS - VALUES - PROJECTION;
+  memmove(projection, projection + PROJECTION, (size_t)(vf + vf_count - projection) - PROJECTION);
+  vf_count -= PROJECTION;
+  vf_put(vf_mark[FF_ARRAY], 0, 4);
+  vf_put(vf_mark[FF_ARRAY] - 8, vf_count - vf_mark[FF_ARRAY], 8);
+  f = vf_open(ctx, "ff", NULL);
+  t = open_table(ctx, f);
+  assert_int_equal(embed_file_tensor(ctx, f, 0, &info), EMBED_OK);
+  assert_int_equal(info.dtype, EMBED_PQ);
+  assert_int_equal(info.offset, vf_mark[FF_CODES] - PROJECTION);
+  assert_int_equal(info.bytes, 6);
+  embed_file_release(f);
+  assert_int_equal(embed_table_dtype(t), EMBED_PQ);
+  assert_memory_equal(embed_table_data(t), "\0\1\2\0\1\2", 6);
+  const float rows[3][4] = {
+      {0, 2 * 0.25f, 2 * 2.0f, 2 * 2.25f}, {2.25f * 1.0f, 2.25f * 1.25f, 2.25f * 1.5f, 2.25f * 1.75f}, {2.5f * 0.5f, 2.5f * 0.75f, 2.5f * 2.5f, 2.5f * 2.75f}};
+  const int64_t ids[] = {0, 1, 2};
+  float got[3][4];
+  assert_int_equal(embed_table_get_rows(ctx, t, ids, 3, got, EMBED_F32, 0), EMBED_OK);
+  assert_memory_equal(got, rows, sizeof rows);
+  embed_table_release(t);
+  survives_failures(write_file("ff", vf, vf_count), NULL);
+  embed_context_release(ctx);
+}
+
 static void rows_of_ngrams_are_no_ids(void **state) {
   (void)state;
   embed_context *ctx = new_context(NULL);
@@ -208,6 +245,7 @@ static void a_real_quantised_file_has_its_quantisers_rows(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(words_and_rows_open_in_place),
     cmocka_unit_test(quantised_rows_are_projected_and_scaled),
+    cmocka_unit_test(quantised_rows_stay_in_the_file_where_nothing_projects_them),
     cmocka_unit_test(rows_of_ngrams_are_no_ids),
     cmocka_unit_test(an_array_alone_is_a_table_without_tokens),
     cmocka_unit_test(what_cannot_be_is_refused_at_its_byte),

@@ -238,6 +238,8 @@ static void rows_have_the_bytes_of_their_layout(void **state) {
       {EMBED_I8_ROW, INT64_MAX, 0, EMBED_E_OVERFLOW},
       {EMBED_F8_E4M3, 33, 0, 33},
       {EMBED_F8_E5M2, 1, 0, 1},
+      {EMBED_PQ, 10, 4, 3},
+      {EMBED_PQ, 10, 0, EMBED_E_ARGUMENT},
       {EMBED_U4_ROW, 1, 0, 5},
       {EMBED_U4_ROW, 4096, 0, 2052},
       {EMBED_U4_ROW, 4097, 0, 2053},

@@ -239,6 +239,7 @@ pub const EMBED_I4_GROUP: i32 = 17;
 pub const EMBED_U8_ROW: i32 = 18;
 pub const EMBED_U4_ROW: i32 = 19;
 pub const EMBED_U2_ROW: i32 = 20;
+pub const EMBED_PQ: i32 = 32;
 pub const EMBED_Q4_0: i32 = 66;
 pub const EMBED_Q4_1: i32 = 67;
 pub const EMBED_Q5_0: i32 = 70;
@@ -822,6 +823,26 @@ impl Default for embed_table_options {
 }
 #[repr(C)]
 #[derive(Clone, Copy)]
+pub struct embed_pq {
+    pub size: u32,
+    pub flags: u32,
+    pub width: i64,
+    pub centroids: i64,
+    pub values: *const f32,
+    pub norms: *const f32,
+    pub norm_codes: *const u8,
+    pub norm_values: *const f32,
+}
+impl Default for embed_pq {
+    /// All default, of this version's size.
+    fn default() -> Self {
+        let mut all_zero: Self = unsafe { std::mem::zeroed() };
+        all_zero.size = std::mem::size_of::<Self>() as u32;
+        all_zero
+    }
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
 pub struct embed_init_options {
     pub size: u32,
     pub flags: u32,
@@ -977,6 +998,7 @@ extern "C" {
     pub fn embed_table_create(ctx: *mut embed_context, rows: i64, dim: i64, opts: *const embed_table_options, out: *mut *mut embed_table) -> embed_status;
     pub fn embed_table_borrow(ctx: *mut embed_context, data: *mut c_void, rows: i64, dim: i64, opts: *const embed_table_options, done: Option<unsafe extern "C" fn(arg: *mut c_void)>, arg: *mut c_void, out: *mut *mut embed_table) -> embed_status;
     pub fn embed_table_view(ctx: *mut embed_context, data: *const c_void, rows: i64, dim: i64, opts: *const embed_table_options, done: Option<unsafe extern "C" fn(arg: *mut c_void)>, arg: *mut c_void, out: *mut *mut embed_table) -> embed_status;
+    pub fn embed_table_view_pq(ctx: *mut embed_context, codes: *const c_void, rows: i64, dim: i64, pq: *const embed_pq, opts: *const embed_table_options, done: Option<unsafe extern "C" fn(arg: *mut c_void)>, arg: *mut c_void, out: *mut *mut embed_table) -> embed_status;
     pub fn embed_table_convert(ctx: *mut embed_context, t: *const embed_table, opts: *const embed_table_options, out: *mut *mut embed_table) -> embed_status;
     pub fn embed_table_overlay(ctx: *mut embed_context, base: *const embed_table, ids: *const i64, n: i64, rows: *const embed_table, vocab: i64, out: *mut *mut embed_table) -> embed_status;
     pub fn embed_table_init(ctx: *mut embed_context, t: *mut embed_table, opts: *const embed_init_options) -> embed_status;
