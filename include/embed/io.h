@@ -132,7 +132,7 @@ EMBED_API int64_t embed_file_count(const embed_file *f);     /* tensors */
  * embed_file_tensor: describes tensor i, 0 <= i < embed_file_count.
  *
  * A tensor whose type no table has is listed with dtype EMBED_DTYPE_NONE and its own name in `stored`. offset is that of its first
- * element in the file, -1 where its numbers are not one block there (word2vec). role is the first that it has: a tied head's table
+ * element in the file, -1 where its numbers are not one block there (word2vec); of EMBED_PQ offset and bytes are those of its codes. role is the first that it has: a tied head's table
  * says EMBED_ROLE_TOKEN.
  * Errors   E_ARGUMENT (i), E_OPTION (out->size). out is untouched then.
  * Threads  f shared, ctx exclusive.

@@ -178,6 +178,20 @@ done_by lookup z.npy --ids 0 --json
 sed 's/.*"vector":\[//; s/\].*//' out | cut -d, -f2,3 >a
 done_by lookup cut.npy --ids 0 --json
 sed 's/.*"vector":\[//; s/\].*//' out | cmp - a || wrong "a range of the head has other logits"
+# Product-quantised rows, [1, 4], [2, 3], [2, 4]: in place, and floats where they are written.
+{ printf '\004\000\000\000\076\000\000\000\000\000\000\000' &&
+  printf '\000\000\000\000\000\000\000\000\002\000\000\000\002\000\000\000\002\000\000\000\003\000\000\000\000\000\000\000' &&
+  printf '\001\000\000\000\012\000\000\000\000\000\000\000' &&
+  printf '\000\000\200\077\000\000\000\100\000\000\100\100\000\000\200\100' && printf '\000\001\001\000\001\001'; } >codes.fifu
+done_by info codes.fifu
+holds 'pq  3 rows x 2  6 bytes'
+done_by convert codes.fifu codes.npy
+holds 'codes.npy: 3 rows x 2  f32'
+done_by convert codes.fifu some.npy --rows 1:3
+holds 'some.npy: 2 rows x 2  f32'
+tail -c 24 codes.npy >a
+{ printf '\000\000\200\077\000\000\200\100' && tail -c 16 some.npy; } | cmp - a || wrong "codes.fifu has other rows"
+refused 1 'pq rows are codes' convert codes.fifu no.npy --dtype pq
 # A block of text is written by whichever thread is free; what the disk refuses is told all the same, and nothing is left.
 for threads in 1 2; do
   (ulimit -f 100 && refused 1 'limited.vec: writing it: ' convert "$glove" limited.vec --threads $threads) || exit 1
