@@ -101,7 +101,7 @@ static int32_t original_of(const search *s, int64_t i, int32_t column) {
 static float finished_bound(const embed_head *h, float product) {
   float z = product * h->scale;
   if (h->softcap > 0) z = h->softcap * tanhf(z / h->softcap);
-  return h->softcap > 0 ? z + fabsf(z) * 0x1p-17f : z;
+  return h->softcap > 0 ? z + fabsf(z) * 0x1p-17f + 0x1p-149f : z;
 }
 
 /* Of bounds of products; no bound stays none. */
