@@ -132,8 +132,8 @@ EMBED_API int64_t embed_file_count(const embed_file *f);     /* tensors */
  * embed_file_tensor: describes tensor i, 0 <= i < embed_file_count.
  *
  * A tensor whose type no table has is listed with dtype EMBED_DTYPE_NONE and its own name in `stored`. offset is that of its first
- * element in the file, -1 where its numbers are not one block there (word2vec); of EMBED_PQ offset and bytes are those of its codes. role is the first that it has: a tied head's table
- * says EMBED_ROLE_TOKEN.
+ * element in the file, -1 where its numbers are not one block there (word2vec); of EMBED_PQ offset and bytes are those of its codes. role is
+ * the first that it has: a tied head's table says EMBED_ROLE_TOKEN.
  * Errors   E_ARGUMENT (i), E_OPTION (out->size). out is untouched then.
  * Threads  f shared, ctx exclusive.
  * Cost     copies a few fields.
@@ -188,8 +188,8 @@ EMBED_FN embed_status embed_file_conventions(embed_context *ctx, const embed_fil
  *          alignment, nothing copied; Fortran order and the other byte order are converted into a new table by each call (keep
  *          it). word2vec rows were copied when the file was opened: all calls give the same table. Product-quantised rows (fastText,
  *          finalfusion; stored "pq") are an EMBED_PQ view of the file, whose centroids are copied by each call; those behind a projection
- *          (finalfusion's OPQ: dim * dim products a row), groups of int8 (llama2.c, "q8") and shared rows (Model2Vec, "mapped", "weighted") are decoded into a new
- *          f32 table by each call, Model2Vec's int8 rows into one of int8_row with scale 1. safetensors' F8_E4M3, F8_E5M2 and I8 with a
+ *          (finalfusion's OPQ: dim * dim products a row), groups of int8 (llama2.c, "q8") and shared rows (Model2Vec, "mapped", "weighted")
+ *          are decoded into a new f32 table by each call, Model2Vec's int8 rows into one of int8_row with scale 1. safetensors' F8_E4M3, F8_E5M2 and I8 with a
  *          tensor of scales beside them (NAME_scale or NAME_scale_inv: one, or one for each row, 128 or 32 columns, 128 x 128) are
  *          multiplied by them into f32, I8 with one for all or for each row into int8_row, I8 with zero points (NAME_zero_point, one for
  *          each scale) and bitsandbytes' int8 (X.SCB) likewise; with scales or zero points of another form they are EMBED_DTYPE_NONE.
