@@ -2,8 +2,8 @@
 /* Tensors of 8 bits whose scales stand in a tensor beside them: "NAME_scale" or "NAME_scale_inv" of NAME (compressed-tensors, DeepSeek;
  * a value is multiplied by either). The scales are one, or one for each row, or one for each 128 columns (or 64, or 32) of the tensor, of a
  * row or of 128 rows; "NAME_zero_point" has a zero point of int8 for each of int8's scales: (value - zero) * scale. bitsandbytes has
- * "X.SCB" beside "X.weight" of int8: value * SCB / 127. GGUF's NVFP4 has "X.scale", one number, beside "X.weight". Such a tensor without
- * its scales would be other numbers: one whose scales are not understood is no table. */
+ * "X.SCB" beside "X.weight" of int8: value * SCB / 127; "X.weight_format" is a byte, 0 = it lies row by row. GGUF's NVFP4 has "X.scale",
+ * one number, beside "X.weight". Such a tensor without its scales would be other numbers: one whose scales are not understood is no table. */
 #include <string.h>
 
 #include "codec/codec.h"
@@ -173,14 +173,23 @@ static embed_status note_scaled(embed_context *ctx, embed_file *f) {
   return embed__file_note(ctx, f, scaled, scaled == 1 ? "tensor is multiplied by the scales beside it" : "tensors are multiplied by the scales beside them");
 }
 
+/* bitsandbytes once saved int8 in the order of a GPU's tiles, if it had been multiplied there; later versions refuse that. */
+static embed_status attach_scb(embed_context *ctx, embed_file *f, int64_t scales, size_t stem) {
+  const int64_t owner = embed__beside(f, &f->tensors[scales], stem, ".weight"), format = embed__beside(f, &f->tensors[scales], stem, ".weight_format");
+  if (owner < 0 || embed__kind_of(&f->tensors[owner]) != EMBED__INT8) return EMBED_OK;
+  const embed__tensor *order = format < 0 ? NULL : &f->tensors[format];
+  if (order && (strcmp(order->stored, "U8") != 0 || order->bytes != 1 || *embed__tensor_data(f, order) != 0))
+    return embed__no_table(ctx, f, &f->tensors[owner], "its weight_format says that it does not lie row by row", order);
+  return attach(ctx, f, &f->tensors[owner], scales, 127);
+}
+
 embed_status embed__find_scales(embed_context *ctx, embed_file *f) {
   for (int64_t i = 0; i < f->tensor_count; ++i) {
     embed__tensor *tensor = owner_of(f, &f->tensors[i], "_scale");
     if (!tensor) tensor = owner_of(f, &f->tensors[i], "_scale_inv");
     if (tensor) EMBED__TRY(attach(ctx, f, tensor, i, 1));
     const size_t stem = embed__stem(&f->tensors[i], ".SCB");
-    const int64_t owner = stem ? embed__beside(f, &f->tensors[i], stem, ".weight") : -1;
-    if (owner >= 0 && embed__kind_of(&f->tensors[owner]) == EMBED__INT8) EMBED__TRY(attach(ctx, f, &f->tensors[owner], i, 127));
+    if (stem) EMBED__TRY(attach_scb(ctx, f, i, stem));
   }
   for (int64_t i = 0; i < f->tensor_count; ++i) {
     embed__tensor *tensor = owner_of(f, &f->tensors[i], "_zero_point");

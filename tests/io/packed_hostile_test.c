@@ -175,6 +175,27 @@ static void shapes_and_groups_of_the_data_are_proved(void **state) {
   embed_context_release(ctx);
 }
 
+/* int8 that bitsandbytes left as a GPU multiplies it: 1 to 3 are orders of tiles. */
+static void tiles_of_a_gpu_are_no_rows(void **state) {
+  (void)state;
+  embed_context *ctx = new_context(NULL);
+  for (int format = 0; format < 4; ++format) {
+    embed_table *t = NULL;
+    pf_begin();
+    (void)pf_matrix("x.weight", "I8", 8, 32, 1);
+    (void)pf_vector("x.SCB", "F32", 8, 4);
+    *pf_tensor("x.weight_format", "U8", "[]", 1) = (unsigned char)format;
+    embed_file *f = open_file(ctx, write_file("tiles", pf_file, pf_end()), NULL);
+    const embed_status status = embed_file_table(ctx, f, find(ctx, f, "x.weight"), &t);
+    if (status != (format ? EMBED_E_UNSUPPORTED : EMBED_OK)) fail_msg("%d: %s", format, embed_error_text(ctx));
+    if (format) assert_non_null(strstr(embed_error_text(ctx), "does not lie row by row (U8 []), tensor x.weight_format"));
+    embed_table_release(t);
+    embed_file_release(f);
+  }
+  unlink(path_of("tiles"));
+  embed_context_release(ctx);
+}
+
 /* Columns by weight_shape up to 2^63 - 1, of no rows. */
 static void columns_without_rows_may_be_any_number(void **state) {
   (void)state;
@@ -324,6 +345,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(parts_that_do_not_agree_leave_no_table),
       cmocka_unit_test(shapes_and_groups_of_the_data_are_proved),
+      cmocka_unit_test(tiles_of_a_gpu_are_no_rows),
       cmocka_unit_test(columns_without_rows_may_be_any_number),
       cmocka_unit_test(what_no_name_can_ask_for_is_not_taken_to_be_absent),
       cmocka_unit_test(a_state_that_is_no_json_is_an_error_with_its_byte),
