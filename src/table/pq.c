@@ -79,11 +79,14 @@ static void take_floats(float *to, const void *from, int64_t count, bool little_
     memcpy(to, from, (size_t)count * sizeof *to);
 }
 
-/* A part may have more centroids than a code can name: those are left out. */
-static embed_status new_codebook(embed_context *ctx, const embed_table *t, const embed__pq_source *from, embed__codebook **out) {
+/* A part may have more centroids than a code can name: those are left out. Codes of a file, whose parts are narrow, can change once they were
+ * proved: behind the last part is what any code would reach. */
+static embed_status new_codebook(embed_context *ctx, const embed_table *t, const embed__pq_source *from, bool of_file, embed__codebook **out) {
   const int64_t kept = embed__min(from->centroids, CODES), parts = t->packed_bytes, last = t->dim - (parts - 1) * from->width;
+  const int64_t behind = of_file ? (CODES - kept) * from->width * (int64_t)sizeof(float) : 0;
   int64_t bytes;
-  if (!embed__mul(kept * (int64_t)sizeof(float), t->dim, &bytes) || !embed__add(bytes, LEAD + CODES * (int64_t)sizeof(float), &bytes) || bytes > PTRDIFF_MAX)
+  if (!embed__mul(kept * (int64_t)sizeof(float), t->dim, &bytes) || !embed__add(bytes, LEAD + CODES * (int64_t)sizeof(float) + behind, &bytes) ||
+      bytes > PTRDIFF_MAX)
     return embed__out_of_memory(ctx, bytes);
   embed__codebook *b = embed__allocate(&t->memory, (size_t)bytes, EMBED__ALIGNMENT);
   if (!b) return embed__out_of_memory(ctx, bytes);
@@ -104,6 +107,7 @@ static embed_status new_codebook(embed_context *ctx, const embed_table *t, const
     to += kept * width;
     part += from->centroids * width * (int64_t)sizeof(float);
   }
+  memset(to, 0, (size_t)behind);
   *out = b;
   return EMBED_OK;
 }
@@ -156,7 +160,7 @@ static embed_status fill(embed_context *ctx, embed_table *t, const void *codes, 
     return embed__fail(ctx, EMBED_E_ARGUMENT, data_bytes, "codes has %" PRId64 " bytes, %" PRId64 " rows need %" PRId64, data_bytes, t->rows, needed);
   t->data = (unsigned char *)(uintptr_t)codes; /* never written: READ_ONLY */
   if (!proved) EMBED__TRY(prove_codes(ctx, t, from->centroids));
-  return new_codebook(ctx, t, from, &t->codebook);
+  return new_codebook(ctx, t, from, proved, &t->codebook);
 }
 
 embed_status embed__table_view_pq(embed_context *ctx, const void *codes, int64_t rows, int64_t dim, const embed__pq_source *from, bool proved,
