@@ -21,8 +21,8 @@ INLINE floats upper_bfloats(const unsigned char *at) { return (floats){upper_of_
 INLINE floats spread_number(const unsigned char *at) {
   uint32_t number;
   memcpy(&number, at, 4);
-  const float32x4_t four = vreinterpretq_f32_u32(vdupq_n_u32(number));
-  return (floats){four, four};
+  const float32x4_t each = vreinterpretq_f32_u32(vdupq_n_u32(number));
+  return (floats){each, each};
 }
 
 INLINE words words_of(floats v) { return (words){vreinterpretq_u8_f32(v.low), vreinterpretq_u8_f32(v.high)}; }
