@@ -101,9 +101,10 @@ static void copy_floats(unsigned char *to, const unsigned char *from, int64_t co
   for (int64_t i = 0; i < count; ++i) put_float(to + 4 * i, scale * embed__le_f32(from + 4 * i));
 }
 
+/* Codes were proved, but a mapped file can change after that: none leads out of the centroids. */
 static const unsigned char *centroid(const embed__pq *pq, const unsigned char *data, int64_t part, const unsigned char *codes, int64_t *width) {
   *width = part == pq->parts - 1 ? pq->last : pq->width;
-  return data + pq->values + 4 * (part * pq->centroids * pq->width + codes[part] * *width);
+  return data + pq->values + 4 * (part * pq->centroids * pq->width + embed__min(codes[part], pq->centroids - 1) * *width);
 }
 
 static float norm_of(const embed__pq *pq, const unsigned char *data, int64_t row) {

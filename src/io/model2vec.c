@@ -57,7 +57,8 @@ static void decode_int8(const embed_file *f, const embed__tensor *tensor, int64_
 /* --- Fewer rows than tokens */
 
 typedef struct recipe {
-  int64_t dim, embeddings, mapping, weights; /* bytes of the file; -1 = there is none */
+  int64_t rows, dim;                    /* of embeddings */
+  int64_t embeddings, mapping, weights; /* bytes of the file; -1 = there is none */
   int64_t width, mapping_width, weight_width;
   char kind, weight_kind; /* the first letters of the types */
 } recipe;
@@ -88,7 +89,9 @@ static void decode_mapped(const embed_file *f, const embed__tensor *tensor, int6
   memcpy(&r, tensor->recipe, sizeof r);
   for (int64_t token = first; token < end; ++token) {
     const double weight = r.weights < 0 ? 1 : number_at(data + r.weights, r.weight_width, r.weight_kind, token);
-    const unsigned char *from = data + r.embeddings + row_of(data, &r, token) * r.dim * r.width;
+    /* Proved, but a mapped file can change after that. */
+    const int64_t row = embed__max(0, embed__min(row_of(data, &r, token), r.rows - 1));
+    const unsigned char *from = data + r.embeddings + row * r.dim * r.width;
     if (r.width == 1)
       scale_bytes(&r, from, weight, rows);
     else
@@ -150,6 +153,7 @@ embed_status embed__model2vec_extend(embed_context *ctx, embed_file *f, embed__s
   if (weights && (weights->rank != 1 || !is_number(weights) || weights->shape[0] != tokens)) return EMBED_OK;
   recipe r;
   memset(&r, 0, sizeof r);
+  r.rows = table->shape[0];
   r.dim = table->shape[1];
   r.embeddings = table->offset;
   r.width = width_of(table);

@@ -150,7 +150,8 @@ static void decode_packed(const embed_file *f, const embed__tensor *tensor, int6
       const int64_t count = embed__min(TOGETHER, dim - at);
       take_codes(&r, data, row, dim, at, codes);
       for (int64_t j = 0, behind; j < count; j = behind) {
-        const int64_t g = index ? (int64_t)embed__le32(index + 4 * (at + j)) : (at + j) / r.group;
+        /* Proved, but a mapped file can change after that. */
+        const int64_t g = index ? embed__min((int64_t)embed__le32(index + 4 * (at + j)), r.groups - 1) : (at + j) / r.group;
         behind = index ? j + 1 : embed__min(count, (g + 1) * r.group - at);
         if (g != known) a = affine_at(f, &r, row, g);
         known = g;

@@ -28,6 +28,13 @@ static inline const char *write_file(const char *name, const void *bytes, size_t
   return path;
 }
 
+/* Under whoever has it mapped. */
+static inline void change_file(const char *name, size_t at, const void *bytes, size_t count) {
+  const int descriptor = open(path_of(name), O_WRONLY | O_CLOEXEC);
+  assert_int_equal(pwrite(descriptor, bytes, count, (off_t)at), (ssize_t)count);
+  assert_int_equal(close(descriptor), 0);
+}
+
 static inline embed_context *new_context(embed_pool *pool) {
   embed_context_options o = {.size = sizeof o, .pool = pool};
   embed_context *ctx = NULL;
@@ -41,6 +48,19 @@ static inline embed_file *open_file(embed_context *ctx, const char *path, const 
   assert_non_null(f);
   assert_string_equal(embed_error_text(ctx), "");
   return f;
+}
+
+static inline int64_t find(embed_context *ctx, const embed_file *f, const char *name) {
+  int64_t i = -1;
+  if (embed_file_find(ctx, f, name, &i) != EMBED_OK) fail_msg("%s", embed_error_text(ctx));
+  return i;
+}
+
+static inline embed_tensor_info info_of(embed_context *ctx, const embed_file *f, const char *name) {
+  embed_tensor_info info = {.size = sizeof info};
+  assert_int_equal(embed_file_tensor(ctx, f, find(ctx, f, name), &info), EMBED_OK);
+  assert_string_equal(info.name, name);
+  return info;
 }
 
 static inline embed_table *open_table(embed_context *ctx, const embed_file *f) {

@@ -49,6 +49,19 @@ static void tokens_have_the_rows_that_the_mapping_gives_them(void **state) {
   embed_context_release(ctx);
 }
 
+/* A mapping is proved when the file is opened. */
+static void a_mapping_that_changes_later_reads_no_other_memory(void **state) {
+  (void)state;
+  embed_context *ctx = new_context(NULL);
+  make_model2vec(M2V_MAPPED_HALF);
+  embed_file *f = vf_open(ctx, "m2v.safetensors", NULL);
+  const embed_tensor_info mapping = info_of(ctx, f, "mapping");
+  change_file("m2v.safetensors", (size_t)mapping.offset, "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7F", 8);
+  for (int64_t i = 0; i < 2; ++i) vf_row_is(ctx, f, find(ctx, f, "token_embeddings"), i, i ? (const float[]){1, -2, 3} : (const float[]){-4, 5, -6}, 3);
+  embed_file_release(f);
+  embed_context_release(ctx);
+}
+
 static void a_mapping_to_no_row_is_refused(void **state) {
   (void)state;
   embed_context *ctx = new_context(NULL);
@@ -163,6 +176,7 @@ static void a_real_quantised_vocabulary_has_a_row_per_token(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(int8_rows_are_the_integers_that_they_are),
     cmocka_unit_test(tokens_have_the_rows_that_the_mapping_gives_them),
+    cmocka_unit_test(a_mapping_that_changes_later_reads_no_other_memory),
     cmocka_unit_test(a_mapping_to_no_row_is_refused),
     cmocka_unit_test(columns_without_end_are_refused),
     cmocka_unit_test(other_tensors_of_these_names_stay_what_they_are),

@@ -3,18 +3,6 @@
 #include "files.h"
 #include "packed_file.h"
 
-static int64_t find(embed_context *ctx, const embed_file *f, const char *name) {
-  int64_t i = -1;
-  if (embed_file_find(ctx, f, name, &i) != EMBED_OK) fail_msg("%s", embed_error_text(ctx));
-  return i;
-}
-
-static embed_tensor_info info_of(embed_context *ctx, const embed_file *f, const char *name) {
-  embed_tensor_info info = {.size = sizeof info};
-  assert_int_equal(embed_file_tensor(ctx, f, find(ctx, f, name), &info), EMBED_OK);
-  return info;
-}
-
 typedef struct odd {
   const char *header, *tensor, *why; /* why: NULL = it is listed as it stands, without a word */
   size_t bytes;

@@ -11,18 +11,6 @@ static uint8_t codes[MOST], zeros[MOST];
 static double scales[MOST], biases[MOST];
 static float got[MOST];
 
-static int64_t find(embed_context *ctx, const embed_file *f, const char *name) {
-  int64_t i = -1;
-  if (embed_file_find(ctx, f, name, &i) != EMBED_OK) fail_msg("%s", embed_error_text(ctx));
-  return i;
-}
-
-static embed_tensor_info info_of(embed_context *ctx, const embed_file *f, const char *name) {
-  embed_tensor_info info = {.size = sizeof info};
-  assert_int_equal(embed_file_tensor(ctx, f, find(ctx, f, name), &info), EMBED_OK);
-  return info;
-}
-
 /* The tensor's rows, in got. */
 static embed_dtype read_tensor(embed_context *ctx, const embed_file *f, const char *name, int64_t rows, int64_t dim) {
   embed_table *t = NULL;
@@ -571,6 +559,21 @@ static void a_hint_survives_failures_of_memory(void **state) {
   embed_context_release(ctx);
 }
 
+/* An index is proved when the file is opened. */
+static void an_index_that_changes_later_reads_no_other_memory(void **state) {
+  (void)state;
+  enum { ROWS = 64, DIM = 96, GROUPS = 3 };
+  embed_context *ctx = new_context(NULL);
+  put_gptq(ROWS, DIM, 4, GROUPS, 1, -1);
+  embed_file *f = open_file(ctx, written("changed"), NULL);
+  change_file("changed", (size_t)info_of(ctx, f, "lm_head.g_idx").offset, "\xFF\xFF\xFF\xFF", 4);
+  (void)read_tensor(ctx, f, "lm_head.qweight", ROWS, DIM);
+  for (int64_t row = 0; row < ROWS; ++row) same(got[row * DIM], (codes[row * DIM] - 8) * scales[(GROUPS - 1) * ROWS + row], row, 0);
+  embed_file_release(f);
+  unlink(path_of("changed"));
+  embed_context_release(ctx);
+}
+
 static void seven_threads_decode_the_same_rows(void **state) {
   (void)state;
   enum { ROWS = 512, DIM = 96 };
@@ -636,6 +639,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(a_packed_table_is_found_by_its_ending),
       cmocka_unit_test(ends_are_tied_by_all_their_parts),
       cmocka_unit_test(a_hint_survives_failures_of_memory),
+      cmocka_unit_test(an_index_that_changes_later_reads_no_other_memory),
       cmocka_unit_test(seven_threads_decode_the_same_rows),
       cmocka_unit_test(parts_may_lie_in_another_shard),
   };

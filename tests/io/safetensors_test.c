@@ -5,23 +5,10 @@
 
 enum { ROOM = 65536 };
 
-static int64_t find(embed_context *ctx, const embed_file *f, const char *name) {
-  int64_t i = -1;
-  if (embed_file_find(ctx, f, name, &i) != EMBED_OK) fail_msg("%s", embed_error_text(ctx));
-  return i;
-}
-
 static embed_table *table_of(embed_context *ctx, const embed_file *f, const char *name) {
   embed_table *t = NULL;
   if (embed_file_table(ctx, f, find(ctx, f, name), &t) != EMBED_OK) fail_msg("%s", embed_error_text(ctx));
   return t;
-}
-
-static embed_tensor_info info_of(embed_context *ctx, const embed_file *f, const char *name) {
-  embed_tensor_info info = {.size = sizeof info};
-  assert_int_equal(embed_file_tensor(ctx, f, find(ctx, f, name), &info), EMBED_OK);
-  assert_string_equal(info.name, name);
-  return info;
 }
 
 static float third_value(embed_context *ctx, const embed_table *t) { /* of row 1 */

@@ -61,12 +61,6 @@ static size_t make_scaled(const char *type, int64_t rows, const char *name, cons
   return make_safetensors(file, header, 8, data, at);
 }
 
-static int64_t find(embed_context *ctx, const embed_file *f, const char *name) {
-  int64_t i = -1;
-  assert_int_equal(embed_file_find(ctx, f, name, &i), EMBED_OK);
-  return i;
-}
-
 static embed_table *table_of(embed_context *ctx, const embed_file *f, const char *name) {
   embed_table *t = NULL;
   if (embed_file_table(ctx, f, find(ctx, f, name), &t) != EMBED_OK) fail_msg("%s", embed_error_text(ctx));
