@@ -24,7 +24,10 @@ static int index_of(embed_dtype dtype) {
   return i;
 }
 
-const char *op_dtype_name(embed_dtype dtype) { return dtype == EMBED_Q4_0 ? "q4_0" /* of lines that make their own tables */ : names[index_of(dtype)]; }
+const char *op_dtype_name(embed_dtype dtype) {
+  if (dtype == EMBED_Q4_0) return "q4_0"; /* these two: of lines that make their own tables */
+  return dtype == EMBED_PQ ? "pq" : names[index_of(dtype)];
+}
 
 void op_note(op *o, op_outcome *outcome, embed_status status) {
   if (status == EMBED_OK || outcome->status != EMBED_OK) return;

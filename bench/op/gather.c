@@ -9,7 +9,7 @@
 
 #include "op.h"
 
-enum { BAG = 32, CACHED_CALLS = 64 /* of a sample, one after another into the same output */ };
+enum { BAG = 32, PQ_WIDTH = 4 /* columns of a code */, CACHED_CALLS = 64 /* of a sample, one after another into the same output */ };
 
 typedef struct gather_job {
   op *o;
@@ -74,6 +74,16 @@ static void plain_loop(void *job, int thread, int threads) {
   }
 }
 
+/* Rows of any codes over the first floats of the table as centroids: nothing trains them here, and a lookup does not ask. */
+static void view_codes(op *o, gather_job *j, op_outcome *outcome) {
+  const embed_pq pq = {.size = sizeof pq, .width = PQ_WIDTH, .centroids = 256, .values = j->rows};
+  const int64_t bytes = j->vocab * (j->dim / PQ_WIDTH);
+  unsigned char *codes = malloc((size_t)bytes);
+  for (int64_t i = 0; codes && i < bytes; ++i) codes[i] = (unsigned char)(bench_random(&j->random) >> 32);
+  op_note(o, outcome, embed_table_view_pq(o->context, codes, j->vocab, j->dim, &pq, NULL, free, codes, &j->table));
+  if (!j->table) free(codes);
+}
+
 /* The f32 rows seen with j->dim columns, and in the line's dtype. */
 static void open_tables(op *o, gather_job *j, op_outcome *outcome) {
   const embed_table *all = op_table(o, EMBED_F32, outcome);
@@ -85,6 +95,8 @@ static void open_tables(op *o, gather_job *j, op_outcome *outcome) {
   if (op_wrong(outcome)) return;
   if (j->dtype == EMBED_F32)
     j->table = embed_table_retain(j->f32);
+  else if (j->dtype == EMBED_PQ)
+    view_codes(o, j, outcome);
   else if (j->dim == OP_DIM && (j->dtype == EMBED_F16 || j->dtype == EMBED_BF16 || j->dtype == EMBED_I8_ROW))
     j->table = embed_table_retain(op_table(o, j->dtype, outcome));
   else
@@ -140,7 +152,7 @@ static void gather(op *o, const op_line *line, int64_t dim, bool cached) {
     bench_measure(o->bench, works, peer ? 2 : 1, figures);
     r.ours = figures[0];
     r.peer = figures[1];
-    double written = (double)(j.calls * j.n * dim) * sizeof(float), read = (double)(j.calls * j.n) * (double)embed_row_bytes(line->dtype, dim, 0);
+    double written = (double)(j.calls * j.n * dim) * sizeof(float), read = (double)(j.calls * j.n) * (double)embed_table_row_bytes(j.table);
     r.figure = r.ours.seconds > 0 ? written / r.ours.seconds / 1e9 : 0;
     r.limit = op_moving_limit(o, r.ours.read, written, read, cached ? 0 : written);
     if (peer) r.peer_name = line->dtype == EMBED_F32 ? "memcpy loop" : "plain loop";

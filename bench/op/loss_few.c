@@ -38,11 +38,17 @@ static void fresh(void *job) {
   embed_grad_clear(j->g);
 }
 
-static void distill(void *job) {
-  few_job *j = job;
+static void distill_as(few_job *j, const embed_distill_options *options) {
   op_note(j->o, j->outcome,
           embed_distill_train(j->o->context, j->head, j->hidden + OP_DIM, EMBED_F32, 0, j->head, j->hidden, EMBED_F32, j->n, 0, NULL, NULL, NULL, NULL,
-                              j->d_hidden, EMBED_F32, 0, j->g, NULL));
+                              j->d_hidden, EMBED_F32, 0, j->g, options));
+}
+
+static void distill(void *job) { distill_as(job, NULL); }
+
+static void distill_rounded(void *job) {
+  const embed_distill_options rounded = {.size = sizeof rounded, .flags = EMBED_DISTILL_BF16};
+  distill_as(job, &rounded);
 }
 
 static void whole(void *job) {
@@ -142,6 +148,7 @@ static void multiplied(op *o, const op_line *line, const char *name, int64_t sam
 }
 
 void op_distill(op *o, const op_line *line) { multiplied(o, line, "distill", 0, 8.0 * OP_ROWS * OP_DIM, distill, true); }
+void op_distill_rounded(op *o, const op_line *line) { multiplied(o, line, "distill16", 0, 8.0 * OP_ROWS * OP_DIM, distill_rounded, true); }
 void op_sampled(op *o, const op_line *line) { multiplied(o, line, "sampled", SHARED, 6.0 * (SHARED + 1) * OP_DIM, sampled, false); }
 
 /* Bytes: of rows that are read, for the logits and for d_hidden, each as often as a pair names it; of bags the upstream rows once; of the rows with
