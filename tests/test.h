@@ -25,7 +25,9 @@
 #endif
 
 /* Kernel levels of this architecture, lowest first; a CPU without the last gives its own best for them. */
-#if defined(__x86_64__) || defined(__i386__)
+#if defined(__x86_64__)
+#define TEST_LEVELS "scalar", "avx2", "avx512", "avx512vnni", "avx512bf16", "amx"
+#elif defined(__i386__)
 #define TEST_LEVELS "scalar", "avx2", "avx512", "avx512vnni", "avx512bf16"
 #elif defined(__aarch64__)
 #define TEST_LEVELS "scalar", "neon"

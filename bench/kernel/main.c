@@ -148,7 +148,7 @@ void kernel_bench(kernel_timer *t, const timed_case *c) {
 static void run_family(kernel_timer *t, const struct family *f) {
   t->family = f->name;
   t->entries = 0;
-  for (int level = 0; level <= embed__level_best(embed__cpu()); ++level) {
+  for (int level = 0; level <= embed__level_best(embed__cpu_let()); ++level) {
     embed__kernels k;
     memset(&k, 0, sizeof k);
     embed__level_fill(level, &k);

@@ -97,7 +97,11 @@ EMBED_API void embed_context_release(embed_context *ctx);
  */
 EMBED_API void embed_context_trim(embed_context *ctx);             /* give scratch back */
 /**
- * embed_context_isa: "scalar", "avx2", "avx512", "avx512vnni", "avx512bf16" or "neon".
+ * embed_context_isa: "scalar", "avx2", "avx512", "avx512vnni", "avx512bf16", "amx" or "neon".
+ *
+ * A context at level amx has asked Linux to let the process use tiles (arch_prctl; what says no leaves the level below). From then on the
+ * kernel refuses a sigaltstack that their registers do not fit, 8 KiB more than without: getauxval(AT_MINSIGSTKSZ) says how many. An
+ * options' isa below amx asks for nothing.
  *
  * Errors   none; NULL for NULL.
  * Threads  ctx exclusive.

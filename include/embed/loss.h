@@ -55,7 +55,7 @@ enum {
  * Threads  h shared, ctx exclusive. Same bits for any thread count. F32, F16 and BF16 tables go through the library's own products,
  *          prepared or not: the loss of a row does not depend on n. Others, and EMBED_HEAD_BLAS, as embed_topk's logsumexp. Rounded: no
  *          table depends on n, and all levels have the same bits, but where a product or partial sum is below 2^-126: CPUs that
- *          multiply pairs of bfloats make it 0 (which ones do: as embed_logits).
+ *          multiply pairs of bfloats make it 0 (which ones do: as embed_logits). Level amx has an order of its own.
  * Cost     2 n vocab dim operations, two exp per logit at most; reads the table once per 256 hidden rows (quantised: 128). Scratch
  *          of some MB at any n and vocab; no allocation after warm-up.
  * Since    0.1.

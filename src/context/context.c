@@ -40,10 +40,11 @@ static embed_status take_threads(embed_context *draft, const embed_context_optio
   return EMBED_OK;
 }
 
+/* A cap below tiles leaves the process as it is: they are not asked for. */
 static embed_status take_level(embed_context *draft, const char *cap, int *level) {
-  *level = embed__level_best(embed__cpu());
-  if (!cap) return EMBED_OK;
-  int wanted = embed__level_find(cap);
+  *level = embed__level_best(embed__cpu() & ~(uint32_t)EMBED__CPU_AMX);
+  int wanted = cap ? embed__level_find(cap) : embed__level_count();
+  if (wanted > *level) *level = embed__level_best(embed__cpu_let());
   if (wanted < 0)
     return embed__fail(draft, EMBED_E_OPTION, -1, "isa \"%.40s\" is no kernel level of this architecture; its highest here is \"%s\"", cap,
                        embed__level_name(*level));

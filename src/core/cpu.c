@@ -5,6 +5,10 @@
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 /* XCR0: which register files the operating system saves. */
 static uint32_t saved_registers(void) {
@@ -28,7 +32,9 @@ static uint32_t detect(void) {
   if ((saved & 0xE6u) == 0xE6u && (b & (f | dq | bw | vl)) == (f | dq | bw | vl)) { /* opmask, zmm */
     found |= EMBED__CPU_AVX512;
     if (c & (1u << 11)) found |= EMBED__CPU_AVX512VNNI;
+    const uint32_t tiles = 1u << 22 | 1u << 24 | 1u << 25, tiled = d & tiles; /* of bfloats, at all, of bytes */
     if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & (1u << 5))) found |= EMBED__CPU_AVX512BF16;
+    if (tiled == tiles && (saved & 0x60000u) == 0x60000u) found |= EMBED__CPU_AMX;
   }
   return found;
 }
@@ -47,4 +53,13 @@ uint32_t embed__cpu(void) {
     atomic_store_explicit(&word, known, memory_order_relaxed);
   }
   return known & ~asked;
+}
+
+/* arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA), Linux 5.16. Refused where a thread's stack of signals is too small. */
+uint32_t embed__cpu_let(void) {
+  uint32_t cpu = embed__cpu();
+#if defined(__x86_64__) && defined(__linux__)
+  if (cpu & EMBED__CPU_AMX && syscall(SYS_arch_prctl, 0x1023L, 18L) == 0) return cpu;
+#endif
+  return cpu & ~(uint32_t)EMBED__CPU_AMX;
 }

@@ -9,7 +9,8 @@
  *
  * Pairs: the same where A and B hold words of two bfloats (bfloats.h) and k counts words, of which a chain has 128: j in the same order, so
  * in the same chains. A product of two bfloats is exact in float: all levels, scalar too, have the bits of the products of the same numbers
- * as floats, but where a product or a sum lies below 2^-126: vdpbf16ps makes it 0. */
+ * as floats, but where a product or a sum lies below 2^-126: vdpbf16ps makes it 0. Tiles (amx) sum the even and the odd j of 32 apart before
+ * they add them to the chain; their order, too, depends on k alone. */
 #ifndef EMBED__GEMM_H
 #define EMBED__GEMM_H
 
@@ -45,6 +46,7 @@ void embed__gemm_scalar(embed__gemm_kernels *k);
 void embed__gemm_avx2(embed__gemm_kernels *k);
 void embed__gemm_avx512(embed__gemm_kernels *k);
 void embed__gemm_avx512bf16(embed__gemm_kernels *k);
+void embed__gemm_amx(embed__gemm_kernels *k);
 void embed__gemm_neon(embed__gemm_kernels *k);
 
 #endif

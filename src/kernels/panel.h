@@ -45,7 +45,7 @@ typedef enum embed__panel_form {
 /* What hidden rows are rounded to before they are multiplied. */
 typedef enum embed__activation {
   EMBED__EXACT,
-  EMBED__ROUNDED_BF16, /* to nearest even; vdpbf16ps takes subnormal numbers as 0 and rounds after each of two products */
+  EMBED__ROUNDED_BF16, /* to nearest even; vdpbf16ps and tdpbf16ps take subnormal numbers as 0 and round after each of two products */
   EMBED__ROUNDED_Q8_0, /* blocks of 32 columns from column 0, as the codec of that dtype; the last may be shorter */
   EMBED__ACTIVATIONS
 } embed__activation;
@@ -73,12 +73,14 @@ typedef struct embed__panel_kernels {
   embed__multiplier prepared[EMBED__PANEL_FORMS][EMBED__ACTIVATIONS];
   embed__multiplier in_place[EMBED__PANEL_FORMS][EMBED__ACTIVATIONS]; /* beside dot.h's tiles, which take x as it is */
   int vector_bits;                                                    /* of the vectors that the panels of floats are multiplied with */
+  bool has_tiles;                                                     /* for products of bfloats, and exact ones of int8 rows: faster than floats */
 } embed__panel_kernels;
 
 void embed__panel_scalar(embed__panel_kernels *k);
 void embed__panel_avx2(embed__panel_kernels *k);
 void embed__panel_avx512(embed__panel_kernels *k);
 void embed__panel_avx512bf16(embed__panel_kernels *k);
+void embed__panel_amx(embed__panel_kernels *k);
 void embed__panel_neon(embed__panel_kernels *k);
 
 #endif

@@ -264,7 +264,8 @@ static void pack_rounded_row(embed__panel_form form, const places *p, const floa
 }
 
 /* most: the level's widest tile. */
-static void pack_digits(embed__panel_form form, embed__activation activation, int64_t most, const float *x, int64_t ldx, int64_t n, int64_t dim, void *packed) {
+static inline void pack_digits(embed__panel_form form, embed__activation activation, int64_t most, const float *x, int64_t ldx, int64_t n, int64_t dim,
+                               void *packed) {
   const int64_t blocks = blocks_of(dim);
   const bool exact = activation == EMBED__EXACT;
   int32_t *hidden = (int32_t *)((unsigned char *)packed + 64);

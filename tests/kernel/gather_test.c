@@ -311,7 +311,7 @@ static void time_rows(const embed__kernels *k, kernel_timer *timer) {
   for (int d = 0; d < DTYPES; ++d) {
     form f = {.dtype = dtypes[d], .codec = embed__codec_find(dtypes[d]), .group = 32, .dim = TIMED_DIM, .bytes = embed__row_bytes(dtypes[d], TIMED_DIM, 32)};
     embed__kernels best;
-    embed__level_fill(embed__level_best(embed__cpu()), &best);
+    embed__level_fill(embed__level_best(embed__cpu_let()), &best);
     /* Of dtypes without kernels the specification says little, but where no dtype has one it is all there is. */
     const bool left_out = best.gather.decode[EMBED__FORM_f32] && !best.gather.decode[f.codec->form];
     if (f.bytes <= 0 || f.bytes > 4 * TIMED_DIM || left_out) continue;

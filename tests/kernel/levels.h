@@ -22,7 +22,7 @@ typedef void level_check(const embed__kernels *k);
 
 /* Runs the check on every level of this CPU from `lowest` on; one that inherits all its kernels is that below it again. */
 static inline void each_level(int lowest, level_check *check) {
-  for (int level = lowest; level <= embed__level_best(embed__cpu()); ++level) {
+  for (int level = lowest; level <= embed__level_best(embed__cpu_let()); ++level) {
     embed__kernels k, below;
     memset(&k, 0, sizeof k);
     embed__level_fill(level, &k);

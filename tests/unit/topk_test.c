@@ -25,7 +25,7 @@ static void check(const float *z, int64_t n, int64_t capacity, const int32_t *ex
   static embed__kernels kernels;
   static embed__ranked entries[ALL];
   static int32_t want[ALL];
-  embed__level_fill(embed__level_best(embed__cpu()), &kernels);
+  embed__level_fill(embed__level_best(embed__cpu_let()), &kernels);
   embed__topk top = {.entries = entries, .capacity = capacity};
   int64_t kept = 0;
   for (int32_t id = 0; id < n; ++id) {

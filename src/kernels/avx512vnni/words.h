@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The words of quantised_template.h. Two panels at a time, a panel's line in one register: 6 rows of digits make 12 sums and 12 chains of the
+ * 32 registers. */
+#ifndef EMBED__AVX512VNNI_WORDS_H
+#define EMBED__AVX512VNNI_WORDS_H
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#include "kernels/template.h"
+
+#define TILE_MOST 6
+enum { LANES = 16, PARTS = 1, TILE_DIGITS = TILE_MOST };
+typedef __m512i ints;
+typedef __m512 reals;
+
+INLINE ints dot4(ints sum, ints u, ints x) { return _mm512_dpbusd_epi32(sum, u, x); }
+
+INLINE ints load_ints(const void *at) { return _mm512_loadu_si512(at); }
+INLINE void store_ints(void *at, ints v) { _mm512_storeu_si512(at, v); }
+INLINE void stream_ints(void *at, ints v) { _mm512_stream_si512(at, v); }
+INLINE ints no_ints(void) { return _mm512_setzero_si512(); }
+INLINE ints spread_word(const int32_t *at) { return _mm512_set1_epi32(*at); }
+INLINE ints low_nibbles(ints v) { return _mm512_and_si512(v, _mm512_set1_epi8(15)); }
+INLINE ints high_nibbles(ints v) { return _mm512_and_si512(_mm512_srli_epi16(v, 4), _mm512_set1_epi8(15)); }
+INLINE ints nibbles_of(ints low, ints high) { return _mm512_or_si512(low, _mm512_slli_epi16(high, 4)); }
+INLINE ints flip_signs(ints v) { return _mm512_xor_si512(v, _mm512_set1_epi8(-128)); }
+/* u | (v >> from & mask) << to in every byte. */
+INLINE ints with_bits(ints u, ints v, int from, int mask, int to) {
+  ints kept = _mm512_and_si512(_mm512_srl_epi16(v, _mm_cvtsi32_si128(from)), _mm512_set1_epi8((char)mask));
+  return _mm512_or_si512(u, _mm512_sll_epi16(kept, _mm_cvtsi32_si128(to)));
+}
+/* In every word of 4 bytes. */
+INLINE ints bits(ints v, int at, int mask) {
+  if (at == 0) return _mm512_and_si512(v, _mm512_set1_epi32(mask));
+  return _mm512_and_si512(_mm512_srli_epi32(v, (unsigned)at), _mm512_set1_epi32(mask));
+}
+INLINE ints byte_of(ints v, int i) { return i == 3 ? _mm512_srli_epi32(v, 24) : bits(v, 8 * i, 255); }
+INLINE ints either(ints a, ints b) { return _mm512_or_si512(a, b); }
+INLINE ints signed_byte(ints v, int i) { return _mm512_srai_epi32(_mm512_sllv_epi32(v, _mm512_set1_epi32(24 - 8 * i)), 24); }
+
+INLINE reals no_reals(void) { return _mm512_setzero_ps(); }
+INLINE reals spread(float x) { return _mm512_set1_ps(x); }
+INLINE reals load_reals(const float *at) { return _mm512_loadu_ps(at); }
+INLINE void store_reals(float *at, reals v) { _mm512_storeu_ps(at, v); }
+INLINE reals load_part(const float *at, int64_t lanes) { return _mm512_maskz_loadu_ps((__mmask16)((1u << lanes) - 1), at); }
+INLINE void store_part(float *at, int64_t lanes, reals v) { _mm512_mask_storeu_ps(at, (__mmask16)((1u << lanes) - 1), v); }
+INLINE reals load_halves(const unsigned char *at) { return _mm512_cvtph_ps(_mm256_loadu_si256((const void *)at)); }
+INLINE reals low_halves(ints v) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(v)); }
+INLINE reals high_halves(ints v) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(v, 16))); }
+INLINE reals as_reals(ints v) { return _mm512_castsi512_ps(v); } /* the bits */
+INLINE reals reals_of(ints v) { return _mm512_cvtepi32_ps(v); }
+INLINE reals plus(reals a, reals b) { return _mm512_add_ps(a, b); }
+INLINE reals minus(reals a, reals b) { return _mm512_sub_ps(a, b); }
+INLINE reals times(reals a, reals b) { return _mm512_mul_ps(a, b); }
+INLINE reals times_plus(reals a, reals b, reals c) { return _mm512_fmadd_ps(a, b, c); }
+INLINE reals minus_times(reals a, reals b, reals c) { return _mm512_fnmadd_ps(a, b, c); } /* c - a * b */
+INLINE void prefetch(uintptr_t at) { _mm_prefetch((const char *)at, _MM_HINT_T1); }
+
+/* Rows r, r + 4, r + 8 and r + 12 share a register, whose 4 x 4 words are transposed with its three neighbours'. */
+INLINE void lines_of_rows(const unsigned char *const row[16], int64_t at, ints line[4][PARTS]) {
+  ints four[4];
+  UNROLL for (int r = 0; r < 4; ++r) {
+    ints v = _mm512_castsi128_si512(_mm_loadu_si128((const void *)(row[r] + at)));
+    v = _mm512_inserti32x4(v, _mm_loadu_si128((const void *)(row[r + 4] + at)), 1);
+    v = _mm512_inserti32x4(v, _mm_loadu_si128((const void *)(row[r + 8] + at)), 2);
+    four[r] = _mm512_inserti32x4(v, _mm_loadu_si128((const void *)(row[r + 12] + at)), 3);
+  }
+  ints low01 = _mm512_unpacklo_epi32(four[0], four[1]), high01 = _mm512_unpackhi_epi32(four[0], four[1]);
+  ints low23 = _mm512_unpacklo_epi32(four[2], four[3]), high23 = _mm512_unpackhi_epi32(four[2], four[3]);
+  line[0][0] = _mm512_unpacklo_epi64(low01, low23);
+  line[1][0] = _mm512_unpackhi_epi64(low01, low23);
+  line[2][0] = _mm512_unpacklo_epi64(high01, high23);
+  line[3][0] = _mm512_unpackhi_epi64(high01, high23);
+}
+
+#endif

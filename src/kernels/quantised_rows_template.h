@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Quantised rows to panels in the words of a level, which are defined before:
+ *   LANES, PARTS (vectors of a line of a panel), TILE_DIGITS; ints, reals
+ *   dot4(sum, u, x)   sum + the four products in each lane of unsigned u and signed x
+ *   the rest as they are named. */
+#include "kernels/quantised_form.h"
+
+/* What 16 rows of some blocks become for one pass. */
+typedef struct staged {
+  _Alignas(64) unsigned char bytes[CHUNK_BLOCKS * BLOCK_BYTES];
+  _Alignas(64) float scale[CHUNK_BLOCKS * HALVES][ROWS];
+  _Alignas(64) float offset[CHUNK_BLOCKS][ROWS];
+} staged;
+
+/* ---- rows to lines: 16 bytes of each of 16 rows become 4 lines, a word of 4 bytes to a lane ---- */
+
+typedef struct sources {
+  const unsigned char *row[ROWS];
+} sources;
+
+INLINE sources rows_at(const unsigned char *rows, int64_t row_bytes, int64_t count) {
+  sources s;
+  for (int r = 0; r < ROWS; ++r) s.row[r] = rows + (r < count ? r : 0) * row_bytes;
+  return s;
+}
+
+/* Bytes [at, at + 16) of every row; t < 16: only t of them are there, zeros follow. */
+INLINE void lines_at(const sources *s, int64_t at, int64_t t, ints line[4][PARTS]) {
+  if (t >= 16) {
+    lines_of_rows(s->row, at, line);
+  } else {
+    unsigned char bounced[ROWS][16] = {{0}};
+    const unsigned char *row[ROWS];
+    for (int r = 0; r < ROWS; ++r) {
+      row[r] = bounced[r];
+      if (t > 0) memcpy(bounced[r], s->row[r] + at, (size_t)t);
+    }
+    lines_of_rows(row, 0, line);
+  }
+}
+
+INLINE void put_line(unsigned char *to, int g, int part, ints line) { store_ints(to + 64 * g + part * (int)sizeof(ints), line); }
+
+/* Low nibbles to line g of block `low`, high ones to that of `high`. */
+INLINE void put_nibbles(unsigned char *low, unsigned char *high, int g, int h, int part, ints line) {
+  put_line(low, g, part, low_nibbles(line));
+  put_line(high, h, part, high_nibbles(line));
+}
+
+/* Blocks [first, first + count) of rows whose block is stored alone. */
+INLINE void bytes_of_blocks(embed__panel_form form, const sources *s, int64_t first, int64_t count, int64_t dim, int32_t group, unsigned char *to) {
+  for (int64_t b = first; b < first + count; ++b, to += BLOCK_BYTES) {
+    int64_t at = stored_block(form, b, group);
+    ints line[4][PARTS];
+    if (form == EMBED__PANEL_I4 || form == EMBED__PANEL_Q4_0) {
+      int64_t within = form == EMBED__PANEL_I4 ? b * BLOCK_COLUMNS % group / 2 : 0;
+      lines_at(s, at + 2 + within, 16, line);
+      UNROLL for (int g = 0; g < 4; ++g) { UNROLL for (int p = 0; p < PARTS; ++p) put_nibbles(to, to, g, g + 4, p, line[g][p]); }
+    } else {
+      UNROLL for (int h = 0; h < HALVES; ++h) {
+        int64_t here = form == EMBED__PANEL_I8 ? dim - b * BLOCK_COLUMNS - 16 * h : 16;
+        lines_at(s, at + (form == EMBED__PANEL_Q8_0 ? 2 : 0) + 16 * h, here, line);
+        UNROLL for (int g = 0; g < 4; ++g) { UNROLL for (int p = 0; p < PARTS; ++p) put_line(to, 4 * h + g, p, flip_signs(line[g][p])); }
+      }
+    }
+  }
+}
+
+/* The 8 blocks of one of Q4_K or Q5_K's: blocks 2 i and 2 i + 1 share bytes. */
+INLINE void bytes_of_affine(embed__panel_form form, const sources *s, int64_t at, unsigned char *to) {
+  const int64_t qs = at + (form == EMBED__PANEL_Q5_K ? 48 : 16);
+  ints fifth[8][PARTS], line[4][PARTS];
+  if (form == EMBED__PANEL_Q5_K) {
+    lines_at(s, at + 16, 16, fifth);
+    lines_at(s, at + 32, 16, fifth + 4);
+  }
+  for (int i = 0; i < 4; ++i, to += 2 * BLOCK_BYTES) {
+    UNROLL for (int h = 0; h < 2; ++h) {
+      lines_at(s, qs + 32 * i + 16 * h, 16, line);
+      UNROLL for (int l = 0; l < 4; ++l) {
+        UNROLL for (int p = 0; p < PARTS; ++p) {
+          int g = 4 * h + l;
+          ints low = low_nibbles(line[l][p]), high = high_nibbles(line[l][p]);
+          if (form == EMBED__PANEL_Q5_K) {
+            low = with_bits(low, fifth[g][p], 2 * i, 1, 4);
+            high = with_bits(high, fifth[g][p], 2 * i + 1, 1, 4);
+          }
+          put_line(to, g, p, low);
+          put_line(to + BLOCK_BYTES, g, p, high);
+        }
+      }
+    }
+  }
+}
+
+/* The 8 blocks of one of Q6_K's: block 4 n + g has nibble g / 2 of 32 bytes of ql, pair g of 32 bytes of qh. */
+INLINE void bytes_of_q6_k(const sources *s, int64_t at, unsigned char *to) {
+  for (int n = 0; n < 2; ++n, to += 4 * BLOCK_BYTES) {
+    for (int h = 0; h < 2; ++h) {
+      ints first[4][PARTS], second[4][PARTS], pair[4][PARTS];
+      lines_at(s, at + 64 * n + 16 * h, 16, first);
+      lines_at(s, at + 64 * n + 32 + 16 * h, 16, second);
+      lines_at(s, at + 128 + 32 * n + 16 * h, 16, pair);
+      UNROLL for (int l = 0; l < 4; ++l) {
+        UNROLL for (int p = 0; p < PARTS; ++p) {
+          put_line(to, 4 * h + l, p, with_bits(low_nibbles(first[l][p]), pair[l][p], 0, 3, 4));
+          put_line(to + BLOCK_BYTES, 4 * h + l, p, with_bits(low_nibbles(second[l][p]), pair[l][p], 2, 3, 4));
+          put_line(to + 2 * BLOCK_BYTES, 4 * h + l, p, with_bits(high_nibbles(first[l][p]), pair[l][p], 4, 3, 4));
+          put_line(to + 3 * BLOCK_BYTES, 4 * h + l, p, with_bits(high_nibbles(second[l][p]), pair[l][p], 6, 3, 4));
+        }
+      }
+    }
+  }
+}
+
+INLINE void bytes_of_rows(embed__panel_form form, const sources *s, int64_t first, int64_t count, int64_t dim, int32_t group, unsigned char *to) {
+  if (scaling_of(form) != WITH_OFFSET && scaling_of(form) != PER_HALF) {
+    bytes_of_blocks(form, s, first, count, dim, group, to);
+    return;
+  }
+  for (int64_t b = first; b < first + count; b += K_BLOCKS, to += K_BLOCKS * BLOCK_BYTES) {
+    if (form == EMBED__PANEL_Q6_K)
+      bytes_of_q6_k(s, stored_block(form, b, group), to);
+    else
+      bytes_of_affine(form, s, stored_block(form, b, group), to);
+  }
+}
+
+/* ---- scales as they stand in a panel ---- */
+
+/* One half of every row. */
+INLINE void halves_at(const sources *s, int64_t count, int64_t at, unsigned char *to) {
+  uint16_t half[ROWS] = {0};
+  for (int r = 0; r < count; ++r) memcpy(half + r, s->row[r] + at, 2);
+  memcpy(to, half, sizeof half);
+}
+
+INLINE void words_at(const sources *s, int64_t count, int64_t at, unsigned char *to) {
+  ints line[4][PARTS];
+  lines_at(s, at, 16, line);
+  UNROLL for (int w = 0; w < 4; ++w) { UNROLL for (int p = 0; p < PARTS; ++p) put_line(to, w, p, line[w][p]); }
+  for (int r = (int)count; r < ROWS; ++r)
+    for (int w = 0; w < 4; ++w) memset(to + 64 * w + 4 * r, 0, 4);
+}
+
+/* Those of a chunk, and the zeros that follow. */
+INLINE void scales_of_rows(embed__panel_form form, const sources *s, int64_t rows, int64_t first, int64_t count, int32_t group, unsigned char *to) {
+  unsigned char *const end = to + scale_bytes(form, count, group);
+  const int64_t columns = group_columns(form, group);
+  if (scaling_of(form) == PER_BLOCK) {
+    for (int64_t b = first; b < first + count; b += columns / BLOCK_COLUMNS, to += 2 * ROWS) halves_at(s, rows, stored_block(form, b, group), to);
+  } else if (scaling_of(form) != PER_ROW) {
+    for (int64_t b = first; b < first + count; b += K_BLOCKS, to += HEADER_BYTES)
+      words_at(s, rows, stored_block(form, b, group) + (form == EMBED__PANEL_Q6_K ? 192 : 0), to);
+    if (form == EMBED__PANEL_Q6_K)
+      for (int64_t b = first; b < first + count; b += K_BLOCKS, to += 2 * ROWS) halves_at(s, rows, stored_block(form, b, group) + 208, to);
+  }
+  memset(to, 0, (size_t)(end - to));
+}
+
+INLINE void row_scales(const sources *s, int64_t rows, int64_t dim, unsigned char *to) {
+  float scale[ROWS] = {0};
+  for (int r = 0; r < rows; ++r) memcpy(scale + r, s->row[r] + dim, 4);
+  memcpy(to, scale, sizeof scale);
+}
+
+INLINE void write_ints(unsigned char *to, ints line, bool streaming) {
+  if (streaming)
+    stream_ints(to, line);
+  else
+    store_ints(to, line);
+}
+
+INLINE void pack(embed__panel_form form, const void *rows, int64_t row_bytes, int64_t count, int64_t dim, int32_t group, unsigned char *panel, bool streaming) {
+  const int64_t blocks = blocks_of(dim);
+  sources s = rows_at(rows, row_bytes, count);
+  staged room;
+  if (scaling_of(form) == PER_ROW) row_scales(&s, count, dim, panel);
+  for (int64_t first = 0; first < blocks; first += CHUNK_BLOCKS) {
+    int64_t here = blocks - first < CHUNK_BLOCKS ? blocks - first : CHUNK_BLOCKS;
+    unsigned char *to = panel + chunk_at(form, first, group);
+    scales_of_rows(form, &s, count, first, here, group, to);
+    to += scale_bytes(form, here, group);
+    bytes_of_rows(form, &s, first, here, dim, group, room.bytes);
+    for (const unsigned char *from = room.bytes; from < room.bytes + here * BLOCK_BYTES; from += BLOCK_BYTES) {
+      for (int64_t i = 0; i < bytes_of_block(form); i += (int64_t)sizeof(ints), to += sizeof(ints)) {
+        ints line = load_ints(from + i);
+        if (in_nibbles(form)) line = nibbles_of(line, load_ints(from + BLOCK_BYTES / 2 + i));
+        write_ints(to, line, streaming);
+      }
+    }
+  }
+}
+
+/* ---- scales as floats, for the blocks of a chunk ---- */
+
+/* Steps and offsets of four blocks stand in the bytes of a word. */
+INLINE void put_affine(ints steps, ints offsets, reals d, reals dmin, int64_t b, int lane, staged *to) {
+  UNROLL for (int i = 0; i < 4; ++i) {
+    store_reals(to->scale[b + i] + lane, times(d, reals_of(byte_of(steps, i))));
+    store_reals(to->offset[b + i] + lane, times(dmin, reals_of(byte_of(offsets, i))));
+  }
+}
+
+INLINE void affine_scales(const unsigned char *header, int64_t b, int lane, staged *to) {
+  ints word[4];
+  UNROLL for (int w = 0; w < 4; ++w) word[w] = load_ints(header + 4 * (w * ROWS + lane));
+  reals d = low_halves(word[0]), dmin = high_halves(word[0]);
+  put_affine(bits(word[1], 0, 0x3F3F3F3F), bits(word[2], 0, 0x3F3F3F3F), d, dmin, b, lane, to);
+  put_affine(either(bits(word[3], 0, 0x0F0F0F0F), bits(word[1], 2, 0x30303030)), either(bits(word[3], 4, 0x0F0F0F0F), bits(word[2], 2, 0x30303030)), d, dmin,
+             b + 4, lane, to);
+}
+
+/* from: as scales_of_rows writes them; PER_ROW has them already. */
+INLINE void float_scales(embed__panel_form form, const unsigned char *from, int64_t count, int32_t group, staged *to) {
+  for (int p = 0; p < PARTS; ++p) {
+    const int lane = p * LANES;
+    if (scaling_of(form) == PER_BLOCK) {
+      for (int64_t b = 0; b < count; ++b)
+        store_reals(to->scale[b] + lane, load_halves(from + 2 * (b * BLOCK_COLUMNS / group_columns(form, group) * ROWS + lane)));
+    } else if (scaling_of(form) == PER_HALF) {
+      for (int64_t i = 0; i < count * HALVES; ++i) {
+        int64_t k = i / (K_BLOCKS * HALVES), word = i % (K_BLOCKS * HALVES) / 4;
+        reals d = load_halves(from + count / K_BLOCKS * HEADER_BYTES + 2 * (k * ROWS + lane));
+        ints steps = load_ints(from + k * HEADER_BYTES + 4 * (word * ROWS + lane));
+        store_reals(to->scale[i] + lane, times(d, reals_of(signed_byte(steps, (int)(i % 4)))));
+      }
+    } else if (scaling_of(form) == WITH_OFFSET) {
+      for (int64_t b = 0; b < count; b += K_BLOCKS) affine_scales(from + b / K_BLOCKS * HEADER_BYTES, b, lane, to);
+    }
+  }
+}
