@@ -100,6 +100,25 @@ static void the_level_is_the_lower_of_cap_and_cpu(void **state) {
   embed_context_release(best);
 }
 
+/* Linux lets a process use AMX where its stacks of signals can hold the registers, and from then on refuses those that cannot. */
+static void a_small_stack_of_signals_means_a_level_without_tiles(void **state) {
+  enum { SMALL = 8192 };
+  static char memory[SMALL];
+  const stack_t small = {.ss_sp = memory, .ss_size = SMALL}, none = {.ss_flags = SS_DISABLE};
+  (void)state;
+  if (sigaltstack(&small, NULL) != 0) skip(); /* this machine's registers do not fit without tiles either */
+  embed_context *ctx = context_new();
+  assert_string_not_equal(embed_context_isa(ctx), "amx");
+  assert_int_equal(sigaltstack(&none, NULL), 0);
+#if defined(__x86_64__)
+  embed_context *capped = context_with("avx512bf16", 1);
+  embed_context_release(capped);
+#endif
+  assert_int_equal(sigaltstack(&small, NULL), 0); /* nothing was asked for */
+  assert_int_equal(sigaltstack(&none, NULL), 0);
+  embed_context_release(ctx);
+}
+
 static void the_reason_fits_its_room_in_whole_characters(void **state) {
   (void)state;
   char why[200];
@@ -400,6 +419,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(wrong_options_are_refused_with_the_reason),
     cmocka_unit_test(foreign_and_unknown_levels_are_refused),
     cmocka_unit_test(the_level_is_the_lower_of_cap_and_cpu),
+    cmocka_unit_test(a_small_stack_of_signals_means_a_level_without_tiles),
     cmocka_unit_test(the_reason_fits_its_room_in_whole_characters),
     cmocka_unit_test(options_of_older_and_newer_headers_work),
     cmocka_unit_test(memory_comes_from_the_callers_allocator),
