@@ -5,12 +5,11 @@
 #include "kernels/amx/tiles.h"
 
 enum {
-  ROWS = 32,                          /* of A together */
-  WORDS = 16,                         /* of a step: a tile's row */
-  STEPS = EMBED__PAIR_CHAIN / WORDS,  /* of a chain */
-  TILE_WORDS = TILE_ROWS * WORDS,     /* of A's, and of B's halves of a strip */
-  STRIP_BYTES = 4 * EMBED__STRIP,     /* of a word of k */
-  SUMS = 2 * TILE_ROWS * EMBED__STRIP /* of 32 rows and a strip */
+  ROWS = 32,                         /* of A together */
+  WORDS = 16,                        /* of a step: a tile's row */
+  STEPS = EMBED__PAIR_CHAIN / WORDS, /* of a chain */
+  TILE_WORDS = TILE_ROWS * WORDS,    /* of A's, and of B's halves of a strip */
+  STRIP_BYTES = 4 * EMBED__STRIP,    /* of a word of k */
 };
 
 /* Tiles: A is one after the other, B the halves of a strip, sums of the rows' first and second half with either. */
@@ -56,7 +55,7 @@ INLINE void take_columns(const uint32_t *a, int64_t lda, int64_t rows, int64_t w
 typedef struct block {
   _Alignas(64) uint32_t a[2 * STEPS * TILE_WORDS]; /* [step][half of the rows] */
   uint32_t last_b[WORDS * EMBED__STRIP];           /* the last words of a strip, and zeros */
-  float sums[SUMS];                                /* [32][strip] */
+  float sums[TILE_WORDS];
 } block;
 
 INLINE void take_block(const embed__gemm *g, bool by_columns, int64_t row, int64_t j, int64_t words, block *b) {
@@ -94,24 +93,28 @@ INLINE void sum_chain(block *b, const uint32_t *strip, int64_t words, uintptr_t 
     _tile_dpbf16ps(SECOND_LEFT, A, B_LEFT);
     _tile_dpbf16ps(SECOND_RIGHT, A, B_RIGHT);
   }
-  _tile_stored(FIRST_LEFT, b->sums, STRIP_BYTES);
-  _tile_stored(FIRST_RIGHT, b->sums + WORDS, STRIP_BYTES);
-  _tile_stored(SECOND_LEFT, b->sums + SUMS / 2, STRIP_BYTES);
-  _tile_stored(SECOND_RIGHT, b->sums + SUMS / 2 + WORDS, STRIP_BYTES);
-  memory_settles();
 }
 
-INLINE void keep_sums(const embed__gemm *g, const block *b, int64_t row, int64_t column, bool add) {
-  const __mmask16 left = few(g->n - column), right = few(g->n - column - WORDS);
-  for (int64_t r = 0; r < (g->m - row < ROWS ? g->m - row : ROWS); ++r) {
+/* One tile of sums, by way of L1. */
+INLINE void keep_tile(const embed__gemm *g, const float *sums, int64_t row, int64_t column, bool add) {
+  const __mmask16 columns = few(g->n - column);
+  memory_settles();
+  for (int64_t r = 0; r < (g->m - row < TILE_ROWS ? g->m - row : TILE_ROWS); ++r) {
     float *c = g->c + (row + r) * g->ldc + column;
-    __m512 first = _mm512_load_ps(b->sums + r * EMBED__STRIP), second = _mm512_load_ps(b->sums + r * EMBED__STRIP + WORDS);
-    if (add) first = _mm512_add_ps(_mm512_maskz_loadu_ps(left, c), first);
-    _mm512_mask_storeu_ps(c, left, first);
-    if (!right) continue;
-    if (add) second = _mm512_add_ps(_mm512_maskz_loadu_ps(right, c + WORDS), second);
-    _mm512_mask_storeu_ps(c + WORDS, right, second);
+    const __m512 sum = _mm512_load_ps(sums + r * WORDS);
+    _mm512_mask_storeu_ps(c, columns, add ? _mm512_add_ps(_mm512_maskz_loadu_ps(columns, c), sum) : sum);
   }
+}
+
+INLINE void keep_sums(const embed__gemm *g, block *b, int64_t row, int64_t column, bool add) {
+  _tile_stored(FIRST_LEFT, b->sums, 64);
+  keep_tile(g, b->sums, row, column, add);
+  _tile_stored(FIRST_RIGHT, b->sums, 64);
+  keep_tile(g, b->sums, row, column + WORDS, add);
+  _tile_stored(SECOND_LEFT, b->sums, 64);
+  keep_tile(g, b->sums, row + TILE_ROWS, column, add);
+  _tile_stored(SECOND_RIGHT, b->sums, 64);
+  keep_tile(g, b->sums, row + TILE_ROWS, column + WORDS, add);
 }
 
 INLINE void gemm(bool by_columns, const embed__gemm *g) {
@@ -119,7 +122,9 @@ INLINE void gemm(bool by_columns, const embed__gemm *g) {
   const int64_t lines = tasks > 0 ? (g->soon_bytes / 64 + tasks * STEPS - 1) / (tasks * STEPS) : 0; /* of soon, a step's */
   uintptr_t soon = (uintptr_t)g->soon;
   const uintptr_t soon_end = soon + (uintptr_t)g->soon_bytes;
-  block b = {.a = {0}, .last_b = {0}, .sums = {0}}; /* sanitizers do not see tiles that are stored */
+  block b;
+  memset(b.last_b, 0, sizeof b.last_b);
+  memset(b.sums, 0, sizeof b.sums); /* sanitizers do not see tiles that are stored */
   tile_shapes s = {.palette = 1};
   for (int tile = A; tile <= SECOND_RIGHT; ++tile) shape(&s, tile, TILE_ROWS, 64);
   memory_settles();

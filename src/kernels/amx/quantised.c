@@ -130,11 +130,18 @@ INLINE void begin_chunk(const job *j, int64_t first, int64_t count, side *s, uns
 /* The order of limbs is that of rows of digits: a hidden row's sum takes them one after the other. */
 INLINE void add_side(const job *j, const side *s, int64_t tile, const chunk_scales *by, int32_t sums[TILE_ROWS][TILE_ROWS]) {
   const __m512 scale = _mm512_loadu_ps(s->scale);
-  for (int64_t v = 0; v < rows_of_tile(*j->x.count, tile); ++v) {
-    float *z = j->z + j->x.hidden[tile * TILE_ROWS + v] * j->ldz + s->row;
-    const __m512i sum = _mm512_add_epi32(_mm512_load_si512(sums[v]), _mm512_set1_epi32(by->added[v]));
-    const __m512 product = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), _mm512_set1_ps(by->scale[v]));
-    _mm512_mask_storeu_ps(z, lanes_mask(s->lanes), _mm512_fmadd_ps(product, scale, _mm512_maskz_loadu_ps(lanes_mask(s->lanes), z)));
+  const __mmask16 lanes = lanes_mask(s->lanes);
+  const int32_t *hidden = j->x.hidden + tile * TILE_ROWS;
+  const int64_t rows = rows_of_tile(*j->x.count, tile);
+  for (int64_t v = 0; v < rows;) {
+    const int32_t row = hidden[v];
+    float *z = j->z + row * j->ldz + s->row;
+    __m512 sum = _mm512_maskz_loadu_ps(lanes, z);
+    for (; v < rows && hidden[v] == row; ++v) {
+      const __m512i whole = _mm512_add_epi32(_mm512_load_si512(sums[v]), _mm512_set1_epi32(by->added[v]));
+      sum = _mm512_fmadd_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(whole), _mm512_set1_ps(by->scale[v])), scale, sum);
+    }
+    _mm512_mask_storeu_ps(z, lanes, sum);
   }
 }
 
