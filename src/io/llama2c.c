@@ -63,10 +63,10 @@ static void floats(model *m, const char *name, int64_t a, int64_t b, int64_t c) 
 
 /* `count` int8 matrices of a * b weights, each with its scales behind it; those of layers have no name and are not listed. */
 static void bytes_of(model *m, const char *name, int64_t count, int64_t a, int64_t b) {
-  int64_t weights, bytes;
+  int64_t weights, scales, bytes;
   if (name) next_tensor(m, name, a, b, 0)->stored = "q8";
-  m->fits = m->fits && embed__mul(a, b, &weights) && embed__add(weights, 4 * (weights / m->group), &bytes) && embed__mul(bytes, count, &bytes) &&
-            embed__add(m->at, bytes, &m->at);
+  m->fits = m->fits && embed__mul(a, b, &weights) && embed__mul(weights / m->group, 4, &scales) && embed__add(weights, scales, &bytes) &&
+            embed__mul(bytes, count, &bytes) && embed__add(m->at, bytes, &m->at);
 }
 
 static void weights_of_layers(model *m) {

@@ -117,7 +117,12 @@ static void what_cannot_be_is_refused(void **state) {
   vf_refused(ctx, "l2", NULL, EMBED_E_UNSUPPORTED, 4, "version 3");
   make_llama2c(2, 0);
   vf_put(8 + 28 + 1, 0, 4);
-  vf_refused(ctx, "l2", NULL, EMBED_E_FORMAT, 0, "first numbers"); /* no group */
+  vf_refused(ctx, "l2", NULL, EMBED_E_FORMAT, 0, "first numbers");                  /* no group */
+  static const uint32_t scales_past_64_bits[7] = {1 << 23, 2, 1, 2, 1 << 17, 2, 2}; /* 2^62 weights of wk, and as many scales */
+  make_llama2c(2, 0);
+  for (size_t i = 0; i < 7; ++i) vf_put(8 + 4 * i, scales_past_64_bits[i], 4);
+  vf_put(8 + 28 + 1, 1, 4);
+  vf_refused(ctx, "l2", llama2c, EMBED_E_OVERFLOW, 0, "64 bits");
   embed_context_release(ctx);
 }
 
