@@ -26,19 +26,24 @@ typedef struct packed_rows {
   int64_t pairs, chunks;
 } packed_rows;
 
+static int64_t pairs_of(int64_t dim) { return (blocks_of(dim) + 1) / 2; }
+static int64_t chunks_of(int64_t dim) { return (blocks_of(dim) + CHUNK_BLOCKS - 1) / CHUNK_BLOCKS; }
+static int64_t scales_at(int64_t n) { return 64 + to_lines(4 * MOST_LIMBS * n); }
+static int64_t packed_digits_at(int64_t n, int64_t dim) { return scales_at(n) + tiles_for(MOST_LIMBS * n) * chunks_of(dim) * (int64_t)sizeof(chunk_scales); }
+
 static packed_rows parts_of(const void *packed, int64_t n, int64_t dim) {
   unsigned char *at = (unsigned char *)(uintptr_t)packed;
-  packed_rows p = {.count = (int64_t *)(void *)at, .pairs = (blocks_of(dim) + 1) / 2, .chunks = (blocks_of(dim) + CHUNK_BLOCKS - 1) / CHUNK_BLOCKS};
-  p.hidden = (int32_t *)(void *)(at + 64);
-  p.scales = (chunk_scales *)(void *)(at + 64 + to_lines(4 * MOST_LIMBS * n));
-  p.digits = (int8_t *)(p.scales + tiles_for(MOST_LIMBS * n) * p.chunks);
-  return p;
+  return (packed_rows){.count = (int64_t *)(void *)at,
+                       .hidden = (int32_t *)(void *)(at + 64),
+                       .scales = (chunk_scales *)(void *)(at + scales_at(n)),
+                       .digits = (int8_t *)(at + packed_digits_at(n, dim)),
+                       .pairs = pairs_of(dim),
+                       .chunks = chunks_of(dim)};
 }
 
 static int64_t x_bytes(int64_t n, int64_t dim, int32_t group) {
-  const packed_rows p = parts_of(NULL, n, dim);
   if (n < FEW) return embed__i8_prepared_avx512vnni.x_bytes(n, dim, group);
-  return (int64_t)(uintptr_t)p.digits + tiles_for(MOST_LIMBS * n) * p.pairs * TILE_BYTES;
+  return packed_digits_at(n, dim) + tiles_for(MOST_LIMBS * n) * pairs_of(dim) * TILE_BYTES;
 }
 
 /* Rows of digits [row, row + limbs) of one hidden row. */
