@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Quantised rows to panels in the words of a level, which are defined before:
- *   LANES, PARTS (vectors of a line of a panel), TILE_DIGITS; ints, reals
- *   dot4(sum, u, x)   sum + the four products in each lane of unsigned u and signed x
- *   the rest as they are named. */
+ *   LANES, PARTS (vectors of a line of a panel); ints, reals; the rest as they are named. */
 #include "kernels/quantised_form.h"
 
 /* What 16 rows of some blocks become for one pass. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Products of quantised rows, in the words of quantised_rows_template.h. */
+/* Products of quantised rows, in the words of quantised_rows_template.h and
+ *   TILE_DIGITS       rows of digits in a tile
+ *   dot4(sum, u, x)   sum + the four products in each lane of unsigned u and signed x */
 #include "kernels/quantised_rows_template.h"
 #include "kernels/quantised_x.h"
 

@@ -22,7 +22,7 @@ typedef struct embed__lane { /* of a hidden row */
 typedef enum embed__operands {
   EMBED__BY_FLOATS,  /* the numbers themselves */
   EMBED__BY_ROUNDED, /* rounded to bfloats that lie as floats, */
-  EMBED__BY_WORDS    /* or two in a word, where the CPU multiplies those: the same bits (kernels/gemm.h) */
+  EMBED__BY_WORDS    /* or two in a word, where the CPU multiplies those: the same bits, but in tiles (kernels/gemm.h) */
 } embed__operands;
 
 typedef struct embed__pass {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A pass whose products are of bfloats, two to a word: pairs of what is summed side by side, made on the way. The sums have the order of
- * those of rounded floats, so their bits. */
+ * those of rounded floats, so their bits; but in tiles (kernels/gemm.h). */
 #include <string.h>
 
 #include "core/checked.h"

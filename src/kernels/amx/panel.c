@@ -54,29 +54,13 @@ INLINE void add_chain(const job *j, const side s[SIDES], int64_t tile, int64_t f
   const int64_t tiles = tiles_for(j->n), steps = steps_of(j->dim), lines = (TILE_ROWS + tiles - 1) / tiles;
   const unsigned char *x = j->x + (tile * steps + first) * TILE_BYTES;
   uintptr_t soon = (uintptr_t)(tiles == 1 ? AHEAD_BYTES + first * TILE_BYTES : j->soon + first * TILE_BYTES + tile * 64 * lines * (end - first));
-  memory_settles();
-  _tile_zero(SUMS_0);
-  _tile_zero(SUMS_1);
+  begin_sums();
   for (int64_t i = first; i < end; ++i, x += TILE_BYTES, soon += (uintptr_t)(64 * lines)) {
     fetch_lines((uintptr_t)s[0].panel + soon, lines);
     fetch_lines((uintptr_t)s[1].panel + soon, lines);
-    if (i + 1 == end && last) {
-      _tile_loadd(LAST_X, x, 64);
-      _tile_loadd(LAST_W, s[0].panel + i * TILE_BYTES, 64);
-      _tile_dpbf16ps(SUMS_0, LAST_X, LAST_W);
-      _tile_loadd(LAST_W, s[1].panel + i * TILE_BYTES, 64);
-      _tile_dpbf16ps(SUMS_1, LAST_X, LAST_W);
-    } else {
-      _tile_loadd(X, x, 64);
-      _tile_loadd(W, s[0].panel + i * TILE_BYTES, 64);
-      _tile_dpbf16ps(SUMS_0, X, W);
-      _tile_loadd(W, s[1].panel + i * TILE_BYTES, 64);
-      _tile_dpbf16ps(SUMS_1, X, W);
-    }
+    ADD_PRODUCTS(_tile_dpbf16ps, last && i + 1 == end, x, s[0].panel + i * TILE_BYTES, s[1].panel + i * TILE_BYTES);
   }
-  _tile_stored(SUMS_0, j->sums[0], 64);
-  _tile_stored(SUMS_1, j->sums[1], 64);
-  memory_settles();
+  store_sums(j->sums[0], j->sums[1]);
   for (int i = 0; i < SIDES; ++i) add_side(j, &s[i], tile, j->sums[i], first > 0);
 }
 

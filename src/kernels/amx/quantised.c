@@ -155,28 +155,12 @@ INLINE void add_chunk(const job *j, const side s[SIDES], int64_t tile, int64_t c
   const int64_t tiles = tiles_for(*j->x.count), lines = (TILE_ROWS + tiles - 1) / tiles;
   const int8_t *x = j->x.digits + (tile * j->x.pairs + chunk * CHUNK_PAIRS) * TILE_BYTES;
   uintptr_t soon = (uintptr_t)(tiles == 1 ? AHEAD_BYTES : j->soon + tile * 64 * lines * ((blocks + 1) / 2));
-  memory_settles();
-  _tile_zero(SUMS_0);
-  _tile_zero(SUMS_1);
+  begin_sums();
   for (int64_t b = 0; b < blocks; b += 2, x += TILE_BYTES, soon += (uintptr_t)(64 * lines)) {
     for (int i = 0; j->prepared && i < SIDES; ++i) fetch_lines((uintptr_t)s[i].line + soon, lines);
-    if (b + 1 < blocks) {
-      _tile_loadd(X, x, 64);
-      _tile_loadd(W, s[0].line + b * BLOCK_BYTES, 64);
-      _tile_dpbsud(SUMS_0, X, W);
-      _tile_loadd(W, s[1].line + b * BLOCK_BYTES, 64);
-      _tile_dpbsud(SUMS_1, X, W);
-    } else {
-      _tile_loadd(LAST_X, x, 64);
-      _tile_loadd(LAST_W, s[0].line + b * BLOCK_BYTES, 64);
-      _tile_dpbsud(SUMS_0, LAST_X, LAST_W);
-      _tile_loadd(LAST_W, s[1].line + b * BLOCK_BYTES, 64);
-      _tile_dpbsud(SUMS_1, LAST_X, LAST_W);
-    }
+    ADD_PRODUCTS(_tile_dpbsud, b + 1 == blocks, x, s[0].line + b * BLOCK_BYTES, s[1].line + b * BLOCK_BYTES);
   }
-  _tile_stored(SUMS_0, j->sums[0], 64);
-  _tile_stored(SUMS_1, j->sums[1], 64);
-  memory_settles();
+  store_sums(j->sums[0], j->sums[1]);
   for (int i = 0; i < SIDES; ++i) add_side(j, &s[i], tile, j->x.scales + tile * j->x.chunks + chunk, j->sums[i]);
 }
 

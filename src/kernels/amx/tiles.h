@@ -55,6 +55,35 @@ INLINE void shape_tiles(int64_t hidden, int64_t last) {
   _tile_loadconfig(&s);
 }
 
+INLINE void begin_sums(void) {
+  memory_settles();
+  _tile_zero(SUMS_0);
+  _tile_zero(SUMS_1);
+}
+INLINE void store_sums(void *first, void *second) {
+  _tile_stored(SUMS_0, first, 64);
+  _tile_stored(SUMS_1, second, 64);
+  memory_settles();
+}
+
+/* Lines of the two panels, `first` and `second`, times the same columns x, by the intrinsic `product`; last: the last columns, which may be fewer. */
+#define ADD_PRODUCTS(product, last, x, first, second) \
+  do {                                                \
+    if (last) {                                       \
+      _tile_loadd(LAST_X, x, 64);                     \
+      _tile_loadd(LAST_W, first, 64);                 \
+      product(SUMS_0, LAST_X, LAST_W);                \
+      _tile_loadd(LAST_W, second, 64);                \
+      product(SUMS_1, LAST_X, LAST_W);                \
+    } else {                                          \
+      _tile_loadd(X, x, 64);                          \
+      _tile_loadd(W, first, 64);                      \
+      product(SUMS_0, X, W);                          \
+      _tile_loadd(W, second, 64);                     \
+      product(SUMS_1, X, W);                          \
+    }                                                 \
+  } while (0)
+
 INLINE int64_t tiles_for(int64_t rows) { return (rows + TILE_ROWS - 1) / TILE_ROWS; }
 INLINE int64_t rows_of_tile(int64_t rows, int64_t tile) { return rows - tile * TILE_ROWS < TILE_ROWS ? rows - tile * TILE_ROWS : TILE_ROWS; }
 
