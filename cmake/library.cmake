@@ -29,7 +29,7 @@ set(EMBED_SOURCES
   src/scatter/scatter.c src/scatter/share.c
   src/table/buffer.c src/table/ids.c src/table/init.c src/table/overlay.c src/table/pq.c src/table/rows.c src/table/table.c src/table/update.c
   src/vocab/siphash.c src/vocab/stored.c src/vocab/tokens.c
-  src/io/file.c src/io/format.c src/io/gguf.c src/io/map.c src/io/metadata.c src/io/npy.c src/io/json.c src/io/safetensors.c src/io/shard_index.c src/io/tensor.c src/io/text.c src/io/word2vec.c
+  src/io/file.c src/io/folder.c src/io/format.c src/io/gguf.c src/io/map.c src/io/metadata.c src/io/npy.c src/io/json.c src/io/safetensors.c src/io/shard_index.c src/io/tensor.c src/io/text.c src/io/word2vec.c
   src/io/floats.c src/io/vectors_text.c src/io/word2vec_header.c
   src/io/decoded.c src/io/scaled.c src/io/packed.c src/io/bitsandbytes.c src/io/hints.c src/io/fasttext.c src/io/finalfusion.c src/io/glove_binary.c src/io/llama2c.c src/io/model2vec.c src/io/raw.c
   src/io/tokenizer.c src/io/inflate.c src/io/npz.c src/io/pickle.c src/io/torch.c src/io/torch_old.c src/io/zip.c

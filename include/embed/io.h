@@ -60,6 +60,8 @@ typedef struct embed_conventions { /* output struct: what the file's family does
  *          the same folder); Model2Vec's safetensors ("token_embeddings" where tokens share rows or have weights). Formats that
  *          are asked for by name alone: "raw", "raw-f64", "raw-f16", "raw-bf16" (little-endian rows, "array") and "glove-binary"
  *          ("vectors", "bias", "context", "context_bias"; tokens of a vocab.txt in the same folder): dim or vocab gives the shape.
+ * Folders  path may be a folder as transformers and Model2Vec save them: its model.safetensors is opened, else model.safetensors.index.json,
+ *          pytorch_model.bin, or pytorch_model.bin.index.json.
  * Options  format asks for one by name ("npy", "word2vec") and skips what tells it from its kin. max_header bounds the header (or index, or pickle);
  *          npy's ends at 10,000 bytes anyway, numpy's own limit. dim: columns of text without a
  *          header, 0 = by its first line; formats that state it ignore it. EMBED_FILE_COPY reads the
@@ -69,8 +71,8 @@ typedef struct embed_conventions { /* output struct: what the file's family does
  *          sum (EMBED_FILE_COPY does too), so does `embed verify`. It checks the stored members of npz and PyTorch files too; deflated ones
  *          are inflated and checked in any case. Other formats have no sums, and nothing is read for it.
  * Errors   E_FORMAT (embed_error_at = the byte; a file cut short: its size; a wrong sum: the text names the section), E_UNSUPPORTED (valid, not read by this version: pickled
- *          or structured npy; encrypted members, other methods than deflate; PyTorch's whole modules, but TorchScript's), E_OVERFLOW (sizes past 64 bits), E_IO (the text carries the system's reason; directories,
- *          FIFOs and devices fail at once), E_NOT_FOUND (no such format), E_MISMATCH (opts->vocab), E_OPTION, E_MEMORY, E_CANCELLED.
+ *          or structured npy; encrypted members, other methods than deflate; PyTorch's whole modules, but TorchScript's), E_OVERFLOW (sizes past 64 bits), E_IO (the text carries the system's reason; folders without a
+ *          model, FIFOs and devices fail at once), E_NOT_FOUND (no such format), E_MISMATCH (opts->vocab), E_OPTION, E_MEMORY, E_CANCELLED.
  *          *out is NULL then. No descriptor stays open either way.
  * Threads  ctx exclusive; the file may then be used by any number of threads at once.
  * Cost     npy: its header. word2vec: one pass over the file and a copy of its rows, on the context's threads; nothing of the file is

@@ -129,6 +129,14 @@ bool embed__map_is_there(const char *path) {
   return there;
 }
 
+bool embed__map_is_folder(const char *path) {
+  struct stat about;
+  int before = errno;
+  bool folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+  errno = before;
+  return folder;
+}
+
 void embed__map_close(const embed_allocator *memory, embed__map *m) {
   void *data = (void *)(uintptr_t)m->data;
   if (m->copied)

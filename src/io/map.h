@@ -18,6 +18,7 @@ typedef struct embed__map {
 embed_status embed__map_open(embed_context *ctx, const char *path, const char *label, uint32_t flags, embed__map *out);
 /* Whether the path leads to something, whatever it is and whoever may read it; a link that leads nowhere is nothing. */
 bool embed__map_is_there(const char *path);
+bool embed__map_is_folder(const char *path); /* or a link to one */
 void embed__map_close(const embed_allocator *memory, embed__map *m); /* closed ones are fine */
 
 #endif

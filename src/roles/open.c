@@ -3,7 +3,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/memory.h"
 #include "core/options.h"
+#include "io/folder.h"
 #include "io/format.h"
 #include "io/text.h"
 #include "io/tokenizer.h"
@@ -50,21 +52,30 @@ static embed_status read_tokens(embed_context *ctx, embed_file *f, const char *p
   return embed__tokenizer_read(ctx, f, path, o, rows, npz);
 }
 
+static embed_status open_path(embed_context *ctx, const char *path, const embed_file_options *o, embed_file **out) {
+  EMBED__TRY(embed__file_open(ctx, path, o, out));
+  embed_status status = embed__roles_resolve(ctx, *out);
+  if (status == EMBED_OK && is_of_transformers(*out)) status = embed__config_read(ctx, *out, path, o->flags);
+  if (status == EMBED_OK) status = read_tokens(ctx, *out, path, o);
+  if (status == EMBED_OK) status = check_vocab(ctx, *out, o->vocab);
+  if (status != EMBED_OK) {
+    embed__file_release(*out);
+    *out = NULL;
+  }
+  return status;
+}
+
 embed_status embed_file_open(embed_context *ctx, const char *path, const embed_file_options *opts, embed_file **out) {
   embed_file_options o;
+  char *of_folder;
+  size_t bytes;
   if (out) *out = NULL;
   EMBED__BEGIN(ctx);
   EMBED__NOT_NULL(ctx, path);
   EMBED__NOT_NULL(ctx, out);
   EMBED__TRY(check_options(ctx, opts, &o));
-  EMBED__TRY(embed__file_open(ctx, path, &o, out));
-  embed_status status = embed__roles_resolve(ctx, *out);
-  if (status == EMBED_OK && is_of_transformers(*out)) status = embed__config_read(ctx, *out, path, o.flags);
-  if (status == EMBED_OK) status = read_tokens(ctx, *out, path, &o);
-  if (status == EMBED_OK) status = check_vocab(ctx, *out, o.vocab);
-  if (status != EMBED_OK) {
-    embed__file_release(*out);
-    *out = NULL;
-  }
+  EMBED__TRY(embed__folder_model(ctx, path, &of_folder, &bytes));
+  const embed_status status = open_path(ctx, of_folder ? of_folder : path, &o, out);
+  embed__free(&ctx->memory, of_folder, bytes, EMBED__ALIGNMENT);
   return embed__end(ctx, status);
 }

@@ -85,6 +85,45 @@ static void special_files_fail_fast_and_leak_nothing(void **state) {
   embed_context_release(ctx);
 }
 
+/* As transformers and Model2Vec save them. */
+static void a_folder_is_opened_by_its_model(void **state) {
+  static const char header[] = "{\"model.embed_tokens.weight\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}}";
+  static const char config[] = "{\"model_type\":\"llama\"}";
+  static const char index[] = "{\"weight_map\":{\"model.embed_tokens.weight\":\"one.safetensors\"}}";
+  unsigned char bytes[8 + sizeof header - 1 + 24] = {sizeof header - 1};
+  embed_context *ctx = new_context(NULL);
+  char folder[4096], slash[4097];
+  (void)state;
+  strcpy(folder, path_of("model"));
+  snprintf(slash, sizeof slash, "%s/", folder);
+  memcpy(bytes + 8, header, sizeof header - 1);
+  assert_int_equal(mkdir(folder, 0700), 0);
+  refused(ctx, folder, NULL, EMBED_E_IO, -1, "a directory without model.safetensors");
+  (void)write_file("model/config.json", config, sizeof config - 1);
+  (void)write_file("model/one.safetensors", bytes, sizeof bytes); /* not by this name alone */
+  refused(ctx, folder, NULL, EMBED_E_IO, -1, "a directory without model.safetensors");
+  (void)write_file("model/model.safetensors.index.json", index, sizeof index - 1);
+  for (int whole = 0; whole < 2; ++whole) { /* shards; then one file, which comes first */
+    if (whole) (void)write_file("model/model.safetensors", bytes, sizeof bytes);
+    for (int k = 0; k < 4; ++k) {
+      const embed_file_options copied = {.size = sizeof copied, .flags = EMBED_FILE_COPY};
+      embed_file *f = open_file(ctx, k % 2 ? slash : folder, k / 2 ? &copied : NULL);
+      embed_table *t = NULL;
+      assert_string_equal(embed_file_format(f), whole ? "safetensors" : "safetensors-index");
+      assert_int_equal(embed_file_table(ctx, f, -1, &t), EMBED_OK);
+      assert_int_equal(embed_table_vocab(t), 2);
+      embed_table_release(t);
+      embed_file_release(f);
+    }
+  }
+  (void)write_file("model/model.safetensors", "rubbish", 7);
+  refused(ctx, folder, NULL, EMBED_E_FORMAT, 0, "model/model.safetensors");
+  static const char *const names[] = {"model/model.safetensors", "model/model.safetensors.index.json", "model/one.safetensors", "model/config.json"};
+  for (int i = 0; i < 4; ++i) assert_int_equal(unlink(path_of(names[i])), 0);
+  assert_int_equal(rmdir(folder), 0);
+  embed_context_release(ctx);
+}
+
 static void what_is_no_model_is_called_by_its_name(void **state) {
   (void)state;
   static const struct {
@@ -570,6 +609,7 @@ static void threads_share_a_file(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(special_files_fail_fast_and_leak_nothing),
+    cmocka_unit_test(a_folder_is_opened_by_its_model),
     cmocka_unit_test(what_is_no_model_is_called_by_its_name),
     cmocka_unit_test(a_format_can_be_asked_for),
     cmocka_unit_test(expected_rows_are_held_against_the_file),
