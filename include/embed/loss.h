@@ -53,9 +53,11 @@ enum {
  *          gradient_filter outside [0, 1], z_loss negative or not finite, a class weight not finite: at = the class), E_OVERFLOW, E_MEMORY,
  *          E_STALE: nothing written. E_CANCELLED, E_CALLBACK: unspecified.
  * Threads  h shared, ctx exclusive. Same bits for any thread count. F32, F16 and BF16 tables go through the library's own products,
- *          prepared or not: the loss of a row does not depend on n. Others, and EMBED_HEAD_BLAS, as embed_topk's logsumexp. Rounded: no
- *          table depends on n, and all levels have the same bits, but where a product or partial sum is below 2^-126: CPUs that
- *          multiply pairs of bfloats make it 0 (which ones do: as embed_logits). Level amx has an order of its own.
+ *          prepared or not: the loss of a row does not depend on n, but on whether level amx multiplies by tiles, which it does in
+ *          contexts that are not reproducible from 32 counted rows on, where no number of the call's hidden rows is above 2^30 in size.
+ *          Others, and EMBED_HEAD_BLAS, as embed_topk's logsumexp. Rounded: no table depends on n, and all levels have the same bits,
+ *          but where a product or partial sum is below 2^-126: CPUs that multiply pairs of bfloats make it 0 (which ones do: as
+ *          embed_logits). Level amx has an order of its own.
  * Cost     2 n vocab dim operations, two exp per logit at most; reads the table once per 256 hidden rows (quantised: 128). Scratch
  *          of some MB at any n and vocab; no allocation after warm-up.
  * Since    0.1.
@@ -79,7 +81,7 @@ EMBED_FN embed_status embed_cross_entropy(embed_context *ctx, const embed_head *
  * Empty    n = 0 does nothing.
  * Errors   as embed_cross_entropy; E_ARGUMENT also for logsumexp or d_loss NULL.
  * Threads  h shared, ctx exclusive. Same bits for any thread count, always by the library's own kernels: d_hidden does not
- *          depend on n.
+ *          depend on n, but by tiles as embed_cross_entropy.
  * Cost     6 n vocab dim operations: logits are made again, a few hundred rows of the table at a time; reads the table and
  *          reads and writes d_weight once per 256 counted rows. Scratch below 64 MB at any n and vocab (dim up to 16,384, 2 threads).
  * Since    0.1.
@@ -113,7 +115,7 @@ EMBED_FN embed_status embed_cross_entropy_backward(embed_context *ctx, const emb
  * Empty    n = 0: count 0.
  * Errors   as embed_cross_entropy, E_MISMATCH: nothing written. E_CANCELLED, E_CALLBACK: outputs and g unspecified.
  * Threads  h shared, ctx and g exclusive. Same bits for any thread count, always by the library's own kernels: loss and
- *          d_hidden of a row do not depend on n.
+ *          d_hidden of a row do not depend on n, but by tiles as embed_cross_entropy.
  * Cost     6 n vocab dim operations; reads the table twice and reads and writes the gradient once per chunk of at most 256
  *          counted rows. Scratch of at most 64 MB at any n and vocab (dim up to 16,384, 2 threads; up to 3 MB for each more): what
  *          of a chunk's logits does not fit is made twice. EMBED_LOSS_KAHAN: as much again as the gradient. No allocation after warm-up.
@@ -201,7 +203,7 @@ enum { EMBED_DISTILL_IGNORE_INDEX = 1, EMBED_DISTILL_SQUARED = 2 /* losses times
  *          (temperature outside [1e-6, 1e6], mix outside (0, 1)), E_OVERFLOW, E_MEMORY, E_STALE: nothing written. E_CANCELLED,
  *          E_CALLBACK: unspecified.
  * Threads  heads shared, ctx exclusive. Same bits for any thread count, always by the library's own kernels: a row's loss does not
- *          depend on n.
+ *          depend on n, but by tiles as embed_cross_entropy, for each head by its own hidden rows.
  * Cost     2 n vocab operations for each column of both tables, two exp per logit and side, for JENSEN_SHANNON a logarithm; what of a
  *          chunk's logits does not fit is made again. Scratch of at most 64 MB at any n and vocab (dims up to 16,384, 2 threads; up to
  *          7 MB for each more).
@@ -225,7 +227,7 @@ EMBED_FN embed_status embed_distill(embed_context *ctx, const embed_head *teache
  * Empty    n = 0: count 0.
  * Errors   as embed_distill. E_CANCELLED, E_CALLBACK: outputs and g unspecified.
  * Threads  heads shared, ctx and g exclusive. Same bits for any thread count; loss, that of embed_distill to the bit, and d_hidden of a
- *          row do not depend on n.
+ *          row do not depend on n, but as there.
  * Cost     as embed_distill and 4 n vocab dim operations of the student's gradients; the gradient is read and written once per chunk of
  *          at most 256 counted rows. No allocation after warm-up.
  * Since    0.1.
@@ -350,7 +352,8 @@ enum {
  * Errors   E_ID (a target or candidate outside [0, vocab), or the subset; at = its position, the text says of which), E_ARGUMENT (a
  *          log_expected that is not finite: at = its position), E_OPTION, E_MISMATCH, E_OVERFLOW, E_MEMORY, E_STALE: nothing written.
  *          E_CANCELLED, E_CALLBACK: outputs and g unspecified.
- * Threads  h shared, ctx and g exclusive. Same bits for any thread count; loss and d_hidden of a row do not depend on n.
+ * Threads  h shared, ctx and g exclusive. Same bits for any thread count; loss and d_hidden of a row do not depend on n, but where all rows share
+ *          the candidates by tiles as embed_cross_entropy.
  * Cost     6 n (samples + 1) dim operations; PER_ROW waits for the rows: reads n (samples + 1) of them three times; some 60 bytes of
  *          scratch for each target and candidate. Else candidates are read once and multiplied as a small head: scratch of 8 dim bytes and
  *          1 KiB a candidate and some MB, at any n.

@@ -10,7 +10,12 @@
  * Pairs: the same where A and B hold words of two bfloats (bfloats.h) and k counts words, of which a chain has 128: j in the same order, so
  * in the same chains. A product of two bfloats is exact in float: all levels, scalar too, have the bits of the products of the same numbers
  * as floats, but where a product or a sum lies below 2^-126: vdpbf16ps makes it 0. Tiles (amx) sum the even and the odd j of 32 apart before
- * they add them to the chain; their order, too, depends on k alone. */
+ * they add them to the chain; their order, too, depends on k alone.
+ *
+ * Limbs: floats once more, where tiles are so fast that floats are taken apart for them. A and B hold words of two numbers' limbs, bfloats whose
+ * sums are the numbers times 2^24, in three planes; chains and order are those of pairs, each step with six of the products of limbs. Error <= 2e-6
+ * of sum |a||b| and 2^-149 where no number is above EMBED__LIMBS_MOST (panel.h) in size: products of larger ones may overflow, and infinities become
+ * NaN. */
 #ifndef EMBED__GEMM_H
 #define EMBED__GEMM_H
 
@@ -27,7 +32,8 @@ typedef struct embed__gemm {
   float *c;
   int64_t ldc;
   bool add;
-  const void *soon; /* memory that is read next: fetched on the way, in equal parts per tile. May be NULL; never faults */
+  int64_t a_plane, b_plane; /* limbs: words from one plane to the next */
+  const void *soon;         /* memory that is read next: fetched on the way, in equal parts per tile. May be NULL; never faults */
   int64_t soon_bytes;
 } embed__gemm;
 
@@ -37,6 +43,12 @@ typedef struct embed__gemm_kernels {
   int64_t rows; /* of A that are multiplied together: blocks of a multiple of it have no short tile */
   void (*pairs_by_rows)(const embed__gemm *g);
   void (*pairs_by_columns)(const embed__gemm *g);
+  void (*limbs_by_rows)(const embed__gemm *g); /* all four, or none */
+  void (*limbs_by_columns)(const embed__gemm *g);
+  /* Words of x: out[l * plane + p] has limb l of x[2p] and x[2p + 1], p < ceil(n / 2), an odd last number beside a zero; or of first[i] and
+   * second[i], which may be NULL: zeros. Whether all numbers are at most MOST in size. */
+  bool (*limbs_along)(const float *x, int64_t n, uint32_t *out, int64_t plane);
+  bool (*limbs_across)(const float *first, const float *second, int64_t n, uint32_t *out, int64_t plane);
   bool has_pairs; /* the CPU multiplies pairs: below, they are scalar's, and rounded floats are faster */
 } embed__gemm_kernels;
 

@@ -15,6 +15,7 @@
 #define GUMBEL(level)     embed__gumbel_##level(&k->gumbel);
 #define PANEL(level)      embed__panel_##level(&k->panel);
 #define QUANTISED(level)  embed__quantised_##level(&k->panel);
+#define LIMBS(level)      embed__limbs_##level(&k->panel);
 #define SKETCH(level)     embed__sketch_##level(&k->sketch);
 #define GEMM(level)       embed__gemm_##level(&k->gemm);
 #define BFLOATS(level)    embed__bfloats_##level(&k->bfloats);

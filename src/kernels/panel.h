@@ -17,7 +17,8 @@
  *
  * Order of the float forms, exact: columns ascending in chains of 256 that start at 0, w[j] * x[j] added by FMA (scalar:
  * product and sum rounded apart); the chains' sums are added in ascending order. So avx2, avx512 and neon give the same
- * bits, and f16 and bf16 those of the same numbers in f32. */
+ * bits, and f16 and bf16 those of the same numbers in f32. Limbs: chains of 1,024 columns, in which
+ * tiles sum products of bfloats in pairs. */
 #ifndef EMBED__PANEL_H
 #define EMBED__PANEL_H
 
@@ -39,8 +40,18 @@ typedef enum embed__panel_form {
   EMBED__PANEL_Q4_K,
   EMBED__PANEL_Q5_K,
   EMBED__PANEL_Q6_K,
+  /* Rows of floats as sums of bfloats, for tiles; of no file: a level lays them out as it likes, and only amx has them. */
+  EMBED__PANEL_F32_LIMBS,
+  EMBED__PANEL_F16_LIMBS,
+  EMBED__PANEL_BF16_LIMBS,
   EMBED__PANEL_FORMS
 } embed__panel_form;
+
+static inline bool embed__is_quantised_form(int form) { return form >= EMBED__PANEL_I8 && form <= EMBED__PANEL_Q6_K; }
+static inline int embed__limbs_of(int form) { return form - EMBED__PANEL_F32 + EMBED__PANEL_F32_LIMBS; } /* of rows whose own form holds floats */
+
+/* Hidden rows meet panels of limbs only where none of their numbers is above this in size, or NaN. Panels of other rows are the level's care. */
+#define EMBED__LIMBS_MOST 0x1p+30f
 
 /* What hidden rows are rounded to before they are multiplied. */
 typedef enum embed__activation {
@@ -81,6 +92,7 @@ void embed__panel_avx2(embed__panel_kernels *k);
 void embed__panel_avx512(embed__panel_kernels *k);
 void embed__panel_avx512bf16(embed__panel_kernels *k);
 void embed__panel_amx(embed__panel_kernels *k);
+void embed__limbs_amx(embed__panel_kernels *k);
 void embed__panel_neon(embed__panel_kernels *k);
 
 #endif

@@ -11,16 +11,18 @@
 #include "thread/run.h"
 
 enum {
-  MEMORY = 60000000,         /* bytes of a chunk all of whose logits are kept: with what workers have, below 64 MB */
+  MEMORY = 60600000,         /* bytes of a chunk all of whose logits are kept: with what workers have, below 64 MB */
   MEMORY_OF_PART = 57000000, /* and where some are made again, for which workers have more */
   VECTOR = 16,               /* lanes are rounded up to it */
   FEW_LANES = 128,           /* with fewer the table is read so often that it is cheaper to make some logits twice */
   TOGETHER = 240,            /* table rows multiplied at once: a multiple of every level's tiles, .. */
   TOGETHER_BYTES = 1 << 20,  /* .. that stay in L2 as floats .. */
+  LIMBS_TOGETHER = 96,       /* .. in limbs, with more beside them .. */
   FEW_TOGETHER = 24,         /* .. but not fewer */
   FEW_SEGMENTS = 8,          /* tasks of the gradients, .. */
   MOST_SEGMENTS = 16,        /* .. as long as their sums are small beside the logits */
   SEGMENT_SHARE = 16,
+  LIMBS_ROWS = 32, /* from which on taking floats apart for tiles pays */
 };
 
 /* Rows that have a lane: those counted, and where their log-sum-exp is asked for the ignored ones too. */
@@ -30,18 +32,28 @@ static int64_t round_up(int64_t n, int64_t to) { return embed__ceil_div(n, to) *
 
 /* Bytes of a lane that do not grow with the vocabulary's stored logits. */
 int64_t embed__pass_lane_bytes(const embed__pass *p) {
-  int64_t numbers = (p->b->dx ? p->segments * p->dim : 0) + 2 * round_up(p->dim, EMBED__STRIP) + 3;
+  const int64_t forms = p->operands == EMBED__BY_LIMBS ? 3 : 2; /* of hidden rows: by row and by column, limbs half as large again */
+  int64_t numbers = (p->b->dx ? p->segments * p->dim : 0) + forms * round_up(p->dim, EMBED__STRIP) + 3;
   return numbers * (int64_t)sizeof(float) + p->blocks * (int64_t)(sizeof(float) + 2 * sizeof(double)) + (int64_t)sizeof(embed__lane);
 }
 
-static embed__operands operands_of(const embed_context *ctx, const embed__loss *l) {
-  if (!l->bf16) return EMBED__BY_FLOATS;
-  return ctx->kernels->gemm.has_pairs && embed__pair_products_pay(ctx) ? EMBED__BY_WORDS : EMBED__BY_ROUNDED;
+/* Whether limbs hold all numbers of the hidden rows. */
+static bool limbs_hold_hidden(const embed_context *ctx, const embed__loss_job *b) {
+  return embed__limbs_hold_rows(ctx->kernels, b->x, b->x_dtype, NULL, b->n, b->ldx, b->head->table->dim);
+}
+
+static embed__operands operands_of(const embed_context *ctx, const embed__loss_job *b) {
+  const embed__gemm_kernels *k = &ctx->kernels->gemm;
+  if (b->loss->bf16) return k->has_pairs && embed__pair_products_pay(ctx) ? EMBED__BY_WORDS : EMBED__BY_ROUNDED;
+  const bool limbs = k->limbs_by_rows && !(ctx->flags & EMBED_CONTEXT_REPRODUCIBLE) && rows_of(b) >= LIMBS_ROWS;
+  return limbs && limbs_hold_hidden(ctx, b) ? EMBED__BY_LIMBS : EMBED__BY_FLOATS;
 }
 
 embed__pass embed__pass_of(const embed_context *ctx, const embed__loss_job *b) {
   const embed_table *t = b->head->table;
   const int64_t floats_together = TOGETHER_BYTES / (int64_t)sizeof(float), segments = t->vocab / (SEGMENT_SHARE * t->dim);
+  const embed__operands operands = operands_of(ctx, b);
+  const int64_t together = operands == EMBED__BY_LIMBS ? LIMBS_TOGETHER : TOGETHER;
   return (embed__pass){.b = b,
                        .kernels = ctx->kernels,
                        .table = t,
@@ -50,9 +62,9 @@ embed__pass embed__pass_of(const embed_context *ctx, const embed__loss_job *b) {
                        .blocks = embed__ceil_div(t->vocab, EMBED__BLOCK),
                        .forward = !b->logsumexp,
                        .back = b->dx || b->dw || b->grad || b->db,
-                       .together = embed__max(FEW_TOGETHER, embed__min(TOGETHER, floats_together / t->dim / FEW_TOGETHER * FEW_TOGETHER)),
+                       .together = embed__max(FEW_TOGETHER, embed__min(together, floats_together / t->dim / FEW_TOGETHER * FEW_TOGETHER)),
                        .segments = embed__min(embed__max(FEW_SEGMENTS, embed__min(MOST_SEGMENTS, segments)), t->vocab),
-                       .operands = operands_of(ctx, b->loss),
+                       .operands = operands,
                        .floats = embed__floats_in_place(t),
                        .decoded_ld = t->dim + VECTOR, /* rows of 4 KiB would share few sets of L1 */
                        .times = 1};
@@ -100,8 +112,9 @@ static embed_status take_carries(embed_context *ctx, embed__pass *p) {
 /* What the products read, as floats. */
 static embed_status take_operands(embed_context *ctx, embed__pass *p) {
   const int64_t workers = embed__workers(ctx), strips = round_up(p->dim, EMBED__STRIP);
-  EMBED__TRY(embed__scratch_matrix(ctx, round_up(p->lanes, EMBED__STRIP), p->dim, sizeof(float), &p->by_row));
-  if (p->back) EMBED__TRY(embed__scratch_matrix(ctx, p->chunk, strips, sizeof(float), &p->by_column));
+  const bool hidden = !embed__in_words(p);
+  if (hidden) EMBED__TRY(embed__scratch_matrix(ctx, round_up(p->lanes, EMBED__STRIP), p->dim, sizeof(float), &p->by_row));
+  if (hidden && p->back) EMBED__TRY(embed__scratch_matrix(ctx, p->chunk, strips, sizeof(float), &p->by_column));
   EMBED__TRY(embed__scratch_matrix(ctx, workers, p->strip_floats, sizeof(float), &p->strips));
   return embed__scratch_matrix(ctx, workers * p->together, p->decoded_ld, sizeof(float), &p->decoded);
 }
@@ -109,7 +122,8 @@ static embed_status take_operands(embed_context *ctx, embed__pass *p) {
 embed_status embed__pass_scratch(embed_context *ctx, embed__pass *p) {
   const int64_t workers = embed__workers(ctx), states = p->blocks * p->lanes;
   EMBED__TRY(embed__scratch_get(ctx, p->chunk, sizeof *p->lane, &p->lane));
-  EMBED__TRY(p->operands == EMBED__BY_WORDS ? embed__words_scratch(ctx, p) : take_operands(ctx, p));
+  if (embed__in_words(p)) EMBED__TRY(embed__words_scratch(ctx, p));
+  if (p->operands != EMBED__BY_WORDS) EMBED__TRY(take_operands(ctx, p));
   EMBED__TRY(embed__scratch_get(ctx, p->lanes, sizeof(float), &p->shift));
   EMBED__TRY(embed__scratch_get(ctx, p->lanes, sizeof(float), &p->factor));
   EMBED__TRY(embed__scratch_get(ctx, p->lanes, sizeof(float), &p->minus));

@@ -12,7 +12,7 @@
 void embed__pass_pack(void *pass, int64_t strip, int32_t worker) {
   const embed__pass *p = pass;
   const embed__loss_job *b = p->b;
-  if (p->operands == EMBED__BY_WORDS) {
+  if (embed__in_words(p)) {
     embed__words_pack(p, strip, worker);
     return;
   }
@@ -73,14 +73,27 @@ static void finish(const embed__pass *p, float *z, int64_t first, int64_t count)
   for (int64_t i = 0; p->times != 1.0f && i < count * p->lanes; ++i) z[i] *= p->times;
 }
 
+/* Where hidden rows stand in limbs and the other operand cannot. */
+static void multiply_by_strips(const embed__pass *p, const embed__gemm *g, const float *(*strip)(const embed__pass *p, int64_t strip, int32_t worker),
+                               int32_t worker) {
+  for (int64_t c = 0; c < g->n; c += EMBED__STRIP) {
+    embed__gemm of_strip = *g;
+    of_strip.n = embed__min(EMBED__STRIP, g->n - c);
+    of_strip.b = strip(p, c / EMBED__STRIP, worker);
+    of_strip.c = g->c + c;
+    p->kernels->gemm.by_rows(&of_strip);
+  }
+}
+
 void embed__pass_multiply(const embed__pass *p, int64_t first, int64_t count, float *z, int32_t worker) {
-  if (p->operands == EMBED__BY_WORDS) {
-    embed__words_multiply(p, first, count, z, worker);
-  } else {
+  if (!embed__in_words(p) || !embed__words_multiply(p, first, count, z, worker)) {
     embed__gemm g = {.m = count, .n = p->lanes, .k = p->dim, .lda = p->decoded_ld, .b = p->by_row, .c = z, .ldc = p->lanes};
     g.a = table_rows(p, first, count, worker);
     g.soon = embed__pass_soon(p, first + count, count, &g.soon_bytes);
-    p->kernels->gemm.by_rows(&g);
+    if (p->operands == EMBED__BY_LIMBS)
+      multiply_by_strips(p, &g, embed__words_rows, worker);
+    else
+      p->kernels->gemm.by_rows(&g);
   }
   finish(p, z, first, count);
   for (int64_t i = 0; i < p->rows; ++i) {
@@ -186,7 +199,7 @@ static void slope_of_logits(const embed__pass *p, float *z, int64_t first, int64
 /* Table rows as strips of 32 columns. */
 static void pack_table(const embed__pass *p, int64_t first, int64_t count, int32_t worker) {
   float *strips = p->strips + worker * p->strip_floats;
-  const bool in_place = p->floats && p->operands == EMBED__BY_FLOATS;
+  const bool in_place = p->floats && p->operands != EMBED__BY_ROUNDED;
   const int64_t ld = in_place ? p->table->row_bytes / (int64_t)sizeof(float) : p->decoded_ld;
   const float *w = in_place ? (const float *)(const void *)embed__row(p->table, first) : table_rows(p, first, count, worker);
   for (int64_t r = 0; r < count; ++r) {
@@ -225,7 +238,7 @@ static void add_bias_gradient(const embed__pass *p, const float *g, int64_t firs
   }
 }
 
-void embed__pass_add_weights(const embed__pass *p, embed__gemm product, void (*multiply)(const embed__gemm *g), int64_t first, int64_t count, int32_t worker) {
+void embed__pass_add_weights(const embed__pass *p, embed__gemm product, embed__pass_product *multiply, int64_t first, int64_t count, int32_t worker) {
   const embed__loss_job *b = p->b;
   product.m = count;
   product.n = p->dim;
@@ -233,13 +246,13 @@ void embed__pass_add_weights(const embed__pass *p, embed__gemm product, void (*m
     product.c = b->dw + first * b->lddw;
     product.ldc = b->lddw;
     product.add = true;
-    multiply(&product);
+    multiply(p, &product, worker);
     return;
   }
   product.c = p->apart + worker * p->together * p->dim;
   product.ldc = p->dim;
   product.add = false;
-  multiply(&product);
+  multiply(p, &product, worker);
   for (int64_t r = 0; r < count; ++r) {
     float *to = b->dw + (b->rows ? b->rows[first + r] : first + r) * b->lddw;
     if (p->carry)
@@ -249,26 +262,30 @@ void embed__pass_add_weights(const embed__pass *p, embed__gemm product, void (*m
   }
 }
 
+static void by_floats(const embed__pass *p, const embed__gemm *g, int32_t worker) {
+  (void)worker;
+  p->kernels->gemm.by_rows(g);
+}
+static void by_floats_of_limbs(const embed__pass *p, const embed__gemm *g, int32_t worker) { multiply_by_strips(p, g, embed__words_columns, worker); }
+
 static void add_products(const embed__pass *p, const float *g, int64_t first, int64_t count, float *partial, bool add, int32_t worker) {
   const embed__loss_job *b = p->b;
-  if (b->dx) {
+  if (b->dx && (!embed__in_words(p) || !embed__words_add_hidden(p, g, first, count, partial, add, worker))) {
     embed__gemm product = {.m = p->rows, .n = p->dim, .k = count, .a = g, .lda = p->lanes, .c = partial, .ldc = p->dim, .add = add};
     pack_table(p, first, count, worker);
     product.b = p->strips + worker * p->strip_floats;
     product.soon = embed__pass_soon(p, first + count, count, &product.soon_bytes);
     p->kernels->gemm.by_columns(&product);
   }
-  if (b->dw)
-    embed__pass_add_weights(p, (embed__gemm){.k = p->rows, .a = g, .lda = p->lanes, .b = p->by_column}, p->kernels->gemm.by_rows, first, count, worker);
+  if (b->dw && (!embed__in_words(p) || !embed__words_add_weights(p, g, first, count, worker))) {
+    const embed__gemm product = {.k = p->rows, .a = g, .lda = p->lanes, .b = p->by_column};
+    embed__pass_add_weights(p, product, embed__in_words(p) ? by_floats_of_limbs : by_floats, first, count, worker);
+  }
 }
 
 /* From the slopes of some logits to the gradients that they have a part in; the bias' is no product. add: partial holds something. */
 void embed__pass_add(const embed__pass *p, float *g, int64_t first, int64_t count, float *partial, bool add, int32_t worker) {
   if (p->b->db) add_bias_gradient(p, g, first, count, p->b->db);
-  if (p->operands == EMBED__BY_WORDS) {
-    embed__words_add(p, g, first, count, partial, add, worker);
-    return;
-  }
   if (p->operands == EMBED__BY_ROUNDED) p->kernels->bfloats.round(g, count * p->lanes);
   add_products(p, g, first, count, partial, add, worker);
 }

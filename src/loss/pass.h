@@ -22,7 +22,8 @@ typedef struct embed__lane { /* of a hidden row */
 typedef enum embed__operands {
   EMBED__BY_FLOATS,  /* the numbers themselves */
   EMBED__BY_ROUNDED, /* rounded to bfloats that lie as floats, */
-  EMBED__BY_WORDS    /* or two in a word, where the CPU multiplies those: the same bits, but in tiles (kernels/gemm.h) */
+  EMBED__BY_WORDS,   /* or two in a word, where the CPU multiplies those: the same bits, but in tiles (kernels/gemm.h) */
+  EMBED__BY_LIMBS    /* the numbers as sums of bfloats, two numbers' limbs in a word; where limbs do not hold the table's or slopes, by floats */
 } embed__operands;
 
 typedef struct embed__pass {
@@ -55,13 +56,15 @@ typedef struct embed__pass {
   float *decoded;           /* [together, decoded_ld] */
   float *strips;            /* [together * dim in strips], of the table's rows */
   embed__logsumexp *states; /* [blocks] */
-  /* EMBED__BY_WORDS: instead of by_row, by_column, decoded and strips, with a word for two numbers that are summed one after the other. */
-  uint32_t *row_words, *column_words; /* [lanes / 32][dim / 2][32] and [dim / 32][rows / 2][32] */
-  uint32_t *table_words;              /* per worker: [together, word_ld], or [dim / 32][together / 2][32] */
-  uint32_t *slope_words;              /* per worker: [together, lanes / 2], or [together / 2, lanes] */
-  float *pair;                        /* per worker: [2, dim], two rows */
-  int64_t word_ld, table_word_count;  /* the latter: of a worker's table_words */
-  float *apart;                       /* [together, dim] gradients that are not added by the product itself, NULL where all are */
+  /* EMBED__BY_WORDS, EMBED__BY_LIMBS (in 3 planes): instead of by_row, by_column, decoded and strips, with a word for two numbers that are summed one after the
+   * other. */
+  uint32_t *row_words, *column_words;                                           /* [lanes / 32][dim / 2][32] and [dim / 32][rows / 2][32] */
+  uint32_t *table_words;                                                        /* per worker: [together, word_ld], or [dim / 32][together / 2][32] */
+  uint32_t *slope_words;                                                        /* per worker: [together, lanes / 2], or [together / 2, lanes] */
+  float *pair;                                                                  /* per worker: [2, dim], two rows */
+  float *strip;                                                                 /* per worker: [dim, 32] */
+  int64_t word_ld, row_plane, column_plane, table_plane, slope_plane, strip_ld; /* words of a plane; of the latter two a worker's */
+  float *apart; /* [together, dim] gradients that are not added by the product itself, NULL where all are */
   int64_t decoded_ld, strip_floats;
 } embed__pass;
 
@@ -91,12 +94,19 @@ static inline float *embed__pass_place(const embed__pass *p, int64_t first, int6
 
 /* Parts of these. Table rows that are wanted next, where they lie together; A times B to where the table's gradient is. */
 const void *embed__pass_soon(const embed__pass *p, int64_t first, int64_t count, int64_t *bytes);
-void embed__pass_add_weights(const embed__pass *p, embed__gemm product, void (*multiply)(const embed__gemm *g), int64_t first, int64_t count, int32_t worker);
-/* EMBED__BY_WORDS (words.c): scratch, a strip of hidden rows, products alone, gradients but the bias'. */
+typedef void embed__pass_product(const embed__pass *p, const embed__gemm *g, int32_t worker);
+void embed__pass_add_weights(const embed__pass *p, embed__gemm product, embed__pass_product *multiply, int64_t first, int64_t count, int32_t worker);
+static inline bool embed__in_words(const embed__pass *p) { return p->operands == EMBED__BY_WORDS || p->operands == EMBED__BY_LIMBS; }
+/* Of these (words.c): scratch, a strip of hidden rows, products alone, gradients. False: nothing is done, since limbs do not hold these rows of the
+ * table, or slopes. */
 embed_status embed__words_scratch(embed_context *ctx, embed__pass *p);
 void embed__words_pack(const embed__pass *p, int64_t strip, int32_t worker);
-void embed__words_multiply(const embed__pass *p, int64_t first, int64_t count, float *z, int32_t worker);
-void embed__words_add(const embed__pass *p, const float *g, int64_t first, int64_t count, float *partial, bool add, int32_t worker);
+/* A strip of hidden rows out of limbs, as by_row and as by_column have it. */
+const float *embed__words_rows(const embed__pass *p, int64_t strip, int32_t worker);
+const float *embed__words_columns(const embed__pass *p, int64_t strip, int32_t worker);
+bool embed__words_multiply(const embed__pass *p, int64_t first, int64_t count, float *z, int32_t worker);
+bool embed__words_add_hidden(const embed__pass *p, const float *g, int64_t first, int64_t count, float *partial, bool add, int32_t worker);
+bool embed__words_add_weights(const embed__pass *p, const float *g, int64_t first, int64_t count, int32_t worker);
 
 /* Its tasks: lanes / 32 of pack, blocks of logits, rows of slopes, segments of gradients, rows of d_hidden. */
 void embed__pass_pack(void *pass, int64_t strip, int32_t worker);

@@ -172,10 +172,9 @@ static void target_gradients(void *arg, int64_t strip, int32_t worker) {
   const shared_job *job = arg;
   const embed__pass *p = &job->pass;
   const int64_t column = strip * EMBED__STRIP, columns = embed__min(EMBED__STRIP, p->dim - column);
-  (void)worker;
+  const float *x = embed__in_words(p) ? embed__words_columns(p, strip, worker) : p->by_column + column * p->rows;
   for (int64_t i = 0; i < p->rows; ++i)
-    job->kernels->row.add_scaled(gradient_row(job, job->first + i, p->lane[i].target) + column, p->by_column + column * p->rows + i * EMBED__STRIP, columns,
-                                 job->slope[i]);
+    job->kernels->row.add_scaled(gradient_row(job, job->first + i, p->lane[i].target) + column, x + i * EMBED__STRIP, columns, job->slope[i]);
 }
 
 static void add_candidates(void *arg, int64_t strip, int32_t worker) {

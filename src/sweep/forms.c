@@ -31,6 +31,27 @@ bool embed__has_infinity(const float *x, int64_t dim) {
   return found;
 }
 
+static bool limbs_hold(const float *x, int64_t count) {
+  bool held = true;
+  for (int64_t j = 0; j < count; ++j) held &= fabsf(x[j]) <= EMBED__LIMBS_MOST;
+  return held;
+}
+
+bool embed__limbs_hold_rows(const embed__kernels *k, const unsigned char *x, embed_dtype dtype, const int64_t *rows, int64_t n, int64_t ldx, int64_t dim) {
+  enum { PART = 256 };
+  const int64_t bytes = embed__float_bytes(dtype);
+  for (int64_t i = 0; i < n; ++i) {
+    const unsigned char *row = x + (rows ? rows[i] : i) * ldx * bytes;
+    for (int64_t j = 0; j < dim; j += PART) {
+      float part[PART];
+      const int64_t count = embed__min(PART, dim - j);
+      embed__load_row(k, row + j * bytes, dtype, part, count);
+      if (!limbs_hold(part, count)) return false;
+    }
+  }
+  return true;
+}
+
 /* A block that Q8_0 cannot hold becomes NaN: nothing is hidden. */
 static void round_to_q8_0(const embed__kernels *k, float *x, int64_t dim) {
   enum { COLUMNS = 32, BYTES = 34 };

@@ -14,15 +14,21 @@ enum {
   PACK_ROWS = 96,       /* hidden rows from which making panels on the way gains more than it costs, */
   PACK_FLOAT_ROWS = 18, /* of f32 and f16 (28 where vectors have 256 bits), and */
   PACK_NARROW_ROWS = 28,
-  PACK_BF16_ROWS = 14,    /* of bf16, whose tiles widen rows for every 4 hidden rows anew */
-  PACK_BYTES = 512 << 10, /* of panels at once, per worker: they meet all hidden rows from L2 */
-  BLOCK_BYTES = 8 << 20,  /* of a block's panels, per worker */
-  OWN_CHUNK = 128,        /* hidden rows per pass: products that are reduced at once stay in L2 */
-  OUT_CHUNK = 512,        /* and where they are all kept */
-  TILE_ROWS = 64,         /* of them per task, on rows as stored and of quantised panels, whose hidden rows are larger, */
-  PANEL_ROWS = 128,       /* and on panels of floats */
-  FEW_BLOCKS = 8,         /* up to here tasks take fewer rows, so that there are enough of them */
+  PACK_BF16_ROWS = 14,      /* of bf16, whose tiles widen rows for every 4 hidden rows anew */
+  LIMBS_F32_ROWS = 96,      /* by tiles of limbs, where there are some: of f32, */
+  LIMBS_F16_ROWS = 48,      /* f16, */
+  LIMBS_BF16_ROWS = 28,     /* bf16, */
+  LIMBS_DECODED_ROWS = 128, /* and all others */
+  PACK_BYTES = 512 << 10,   /* of panels at once, per worker: they meet all hidden rows from L2 */
+  LIMBS_BYTES = 1280 << 10, /* of limbs, whose hidden rows are larger and come from L3 again for each of these */
+  BLOCK_BYTES = 8 << 20,    /* of a block's panels, per worker */
+  OWN_CHUNK = 128,          /* hidden rows per pass: products that are reduced at once stay in L2 */
+  OUT_CHUNK = 512,          /* and where they are all kept */
+  TILE_ROWS = 64,           /* of them per task, on rows as stored and of quantised panels, whose hidden rows are larger, */
+  PANEL_ROWS = 128,         /* and on panels of floats */
+  FEW_BLOCKS = 8,           /* up to here tasks take fewer rows, so that there are enough of them */
   FEW_ROWS = 16,
+  FEW_LIMBS_ROWS = 64,    /* of limbs, which cost more to make */
   APART_ROWS = 12,        /* up to so many products are written where the caller wants them */
   STREAM_BYTES = 2 << 20, /* of products, from where on they go past the caches */
   DIRECT_ROWS = 4,        /* hidden rows up to which quantised rows without panels are multiplied as floats */
@@ -77,20 +83,38 @@ static void choose_multiplier(const embed_context *ctx, embed__sweep *s, const e
   s->multiplier = &of_form[s->round ? EMBED__EXACT : s->activation];
 }
 
-static bool is_quantised(int form) { return form > EMBED__PANEL_BF16; }
-
 /* Exact products of int8 rows by tiles, twice (16 hidden rows) to five times (512) as fast as panels of floats. */
 static bool has_tiles_for(const embed_context *ctx, const embed__sweep *s) {
   return ctx->kernels->panel.has_tiles && s->form == EMBED__PANEL_I8 && s->activation == EMBED__EXACT;
+}
+
+/* From how many hidden rows on exact products of floats go by tiles, at a level that has such panels. */
+static int64_t limbs_rows(int form) {
+  switch (form) {
+    case EMBED__PANEL_F32: return LIMBS_F32_ROWS;
+    case EMBED__PANEL_F16: return LIMBS_F16_ROWS;
+    case EMBED__PANEL_BF16: return LIMBS_BF16_ROWS;
+    default: return LIMBS_DECODED_ROWS;
+  }
+}
+
+/* The form of limbs that such a sweep has its panels in, -1 = none. */
+static int limbs_form(const embed_context *ctx, const embed__sweep *s) {
+  const int form = embed__limbs_of(s->form < 0 || embed__is_quantised_form(s->form) ? EMBED__PANEL_F32 : s->form);
+  const bool pays = s->activation == EMBED__EXACT && !has_tiles_for(ctx, s) && s->n >= limbs_rows(s->form);
+  return pays && ctx->kernels->panel.pack[form] && !(ctx->flags & EMBED_CONTEXT_REPRODUCIBLE) &&
+                 embed__limbs_hold_rows(ctx->kernels, s->x, s->x_dtype, s->rows, s->n, s->ldx, s->table->dim)
+             ? form
+             : -1;
 }
 
 /* From how many hidden rows on panels are made on the way, and of what form. */
 static int64_t pack_rows(const embed_context *ctx, const embed__sweep *s, int *form) {
   const embed__panel_kernels *k = &ctx->kernels->panel;
   const int stored = s->form;
-  *form = stored < 0 || is_quantised(stored) || !k->pack[stored] ? EMBED__PANEL_F32 : stored;
+  *form = stored < 0 || embed__is_quantised_form(stored) || !k->pack[stored] ? EMBED__PANEL_F32 : stored;
   /* A level with vectors for quantised panels has some for the rows as well; scalar's products are slower than panels of floats. */
-  if (is_quantised(stored) && (s->activation != EMBED__EXACT || has_tiles_for(ctx, s)) && has_own(ctx, s->activation, k->in_place[stored])) {
+  if (embed__is_quantised_form(stored) && (s->activation != EMBED__EXACT || has_tiles_for(ctx, s)) && has_own(ctx, s->activation, k->in_place[stored])) {
     *form = stored;
     return PACK_ROWS;
   }
@@ -104,7 +128,8 @@ static int64_t pack_rows(const embed_context *ctx, const embed__sweep *s, int *f
 static bool direct_pays(const embed_context *ctx, const embed__sweep *s) {
   const embed__kernels *k = ctx->kernels;
   const embed__codec *codec = s->table->codec;
-  if (s->prepared || !is_quantised(s->form) || s->activation != EMBED__EXACT || s->n > DIRECT_ROWS || ctx->flags & EMBED_CONTEXT_REPRODUCIBLE) return false;
+  if (s->prepared || !embed__is_quantised_form(s->form) || s->activation != EMBED__EXACT || s->n > DIRECT_ROWS || ctx->flags & EMBED_CONTEXT_REPRODUCIBLE)
+    return false;
   return k->dot.vector_bits >= 512 && (codec->stored >= 0 || k->dot_blocks.tile[codec->form]);
 }
 
@@ -116,7 +141,12 @@ static void choose_way(const embed_context *ctx, embed__sweep *s, bool blas) {
   s->form = embed__form_of(t);
   s->multiplier = NULL;
   s->round = s->activation != EMBED__EXACT;
-  const bool pack = s->n >= pack_rows(ctx, s, &packed) && !reproducible && !(s->prepared && packed == s->form);
+  bool pack = s->n >= pack_rows(ctx, s, &packed) && !reproducible && !(s->prepared && packed == s->form);
+  const int limbs = s->force_blas ? -1 : limbs_form(ctx, s);
+  if (limbs >= 0) {
+    pack = true;
+    packed = limbs;
+  }
   if (s->force_blas || (blas && s->direct && !s->prepared && blas_pays(ctx, s->n))) {
     s->way = EMBED__BY_BLAS;
   } else if (direct_pays(ctx, s)) {
@@ -147,7 +177,8 @@ static void cut(const embed_context *ctx, embed__sweep *s) {
     s->chunk = embed__min(s->n, BLAS_CHUNK); /* fixed: another chunk could give other bits */
     return;
   }
-  bool floats = s->way != EMBED__IN_PLACE && s->form <= EMBED__PANEL_BF16, few = blocks <= FEW_BLOCKS;
+  bool floats = s->way != EMBED__IN_PLACE && !embed__is_quantised_form(s->form), few = blocks <= FEW_BLOCKS;
+  const bool limbs = s->form >= EMBED__PANEL_F32_LIMBS;
   const int64_t block_panels = EMBED__BLOCK / EMBED__PANEL_ROWS;
   /* Panels are read, or made, once for a whole chunk; a reducer needs all of a block for that, which costs less than making them anew. */
   bool block = s->way == EMBED__PACKED && s->n > PANEL_ROWS && block_panels * s->panel_bytes <= BLOCK_BYTES;
@@ -155,11 +186,11 @@ static void cut(const embed_context *ctx, embed__sweep *s) {
   int64_t row_bytes = s->state_bytes + (s->out || once ? 0 : EMBED__TILE_LD * (int64_t)sizeof(float));
   int64_t bounded = STATE_BYTES / embed__max(1, row_bytes) / s->slots;
   s->chunk = embed__max(1, embed__min(s->n, embed__min(s->out || once ? OUT_CHUNK : OWN_CHUNK, bounded)));
-  s->part = embed__min(s->chunk, few ? FEW_ROWS : floats ? PANEL_ROWS : TILE_ROWS);
+  s->part = embed__min(s->chunk, few ? (limbs ? FEW_LIMBS_ROWS : FEW_ROWS) : floats ? PANEL_ROWS : TILE_ROWS);
   s->task = once ? s->chunk : s->part;
   s->panels = block_panels;
   bool by_bytes = s->out ? s->way == EMBED__PACKED || s->task > s->part : s->way == EMBED__PACKED && !once;
-  if (by_bytes) s->panels = embed__max(2, embed__min(s->panels, PACK_BYTES / s->panel_bytes / 4 * 4));
+  if (by_bytes) s->panels = embed__max(2, embed__min(s->panels, (limbs ? LIMBS_BYTES : PACK_BYTES) / s->panel_bytes / 4 * 4));
   s->tile_rows = s->out && s->n <= APART_ROWS ? 0 : s->part;
   s->streaming = s->out && s->tile_rows && s->n > STREAM_BYTES / (int64_t)sizeof(float) / embed__max(1, t->vocab);
 }

@@ -15,7 +15,7 @@ static embed_status take_decoded(embed_context *ctx, embed__sweep *s) {
   if (s->way == EMBED__BY_BLAS) {
     rows = s->direct ? 0 : EMBED__BLOCK;
   } else if (s->way == EMBED__PACKED) {
-    rows = s->form == embed__form_of(t) ? 0 : EMBED__PANEL_ROWS;
+    rows = embed__packs_stored(s) ? 0 : EMBED__PANEL_ROWS;
   } else if (s->way == EMBED__IN_PLACE && !s->multiplier) {
     rows = embed__decoded_rows(t);
   }

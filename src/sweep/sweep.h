@@ -12,6 +12,7 @@
 #ifndef EMBED__SWEEP_H
 #define EMBED__SWEEP_H
 
+#include "kernels/panel.h"
 #include "table/table.h"
 
 enum { EMBED__BLOCK = 1024, EMBED__TILE_LD = EMBED__BLOCK + 16 /* of tiles in scratch: rows 4,096 bytes apart would share the same few lines of a cache */ };
@@ -83,10 +84,17 @@ embed_status embed__sweep_chunk(embed_context *ctx, embed__sweep *s, int64_t fir
 bool embed__pair_products_pay(const embed_context *ctx);
 /* The form of panel that holds a table's rows, -1 = none: such rows are decoded. */
 int embed__form_of(const embed_table *t);
+/* Whether the sweep's panels are made of rows as they are stored: rows of others are decoded first. */
+static inline bool embed__packs_stored(const embed__sweep *s) {
+  const int stored = embed__form_of(s->table);
+  return stored >= 0 && (s->form == stored || (!embed__is_quantised_form(stored) && s->form == embed__limbs_of(stored)));
+}
 /* Whether a multiplier of panels or rows of this form makes digits of hidden rows, which have no infinity: NaN comes out, where floats have
  * infinities. Rows with one are multiplied as floats instead, by embed__product. Q8_0 itself cannot hold an infinity: NaN it is. */
-static inline bool embed__in_digits(int form, embed__activation activation) { return form > EMBED__PANEL_BF16 && activation != EMBED__ROUNDED_Q8_0; }
+static inline bool embed__in_digits(int form, embed__activation activation) { return embed__is_quantised_form(form) && activation != EMBED__ROUNDED_Q8_0; }
 bool embed__has_infinity(const float *x, int64_t dim);
+/* Whether panels of limbs may meet these hidden rows (kernels/panel.h): those of numbers `rows`, or the first n. */
+bool embed__limbs_hold_rows(const embed__kernels *k, const unsigned char *x, embed_dtype dtype, const int64_t *rows, int64_t n, int64_t ldx, int64_t dim);
 /* x[j] = x[j] rounded to the activation's dtype. */
 void embed__round_activation(const embed__kernels *k, embed__activation activation, float *x, int64_t dim);
 

@@ -19,6 +19,16 @@ typedef struct answer {
   int64_t count;
 } answer;
 
+/* Of the best level. */
+static inline embed_context *context_flagged(int32_t threads, uint32_t flags) {
+  embed_context_options o = {.size = sizeof o, .flags = flags};
+  embed_context *ctx = NULL;
+  OK(embed_pool_create(threads, &o.pool));
+  OK(embed_context_create(&o, &ctx));
+  embed_pool_release(o.pool);
+  return ctx;
+}
+
 static inline void *zeroed(int64_t count, size_t size) {
   void *memory = calloc((size_t)count + 1, size);
   assert_non_null(memory);

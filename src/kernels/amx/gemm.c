@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Products of words of two bfloats: 32 rows of A, by rows for a chain in one run, meet all strips; with each strip they are four tiles of sums. */
+/* Products of words of two bfloats, and of floats in limbs (limbs.h): 32 rows of A, for a chain as tiles in one run, meet all strips. */
 #include "kernels/gemm.h"
 
-#include "kernels/amx/tiles.h"
+#include "kernels/amx/limbs.h"
 
 enum {
   ROWS = 32,                         /* of A together */
@@ -10,16 +10,8 @@ enum {
   STEPS = EMBED__PAIR_CHAIN / WORDS, /* of a chain */
   TILE_WORDS = TILE_ROWS * WORDS,    /* of A's, and of B's halves of a strip */
   STRIP_BYTES = 4 * EMBED__STRIP,    /* of a word of k */
+  LAST_WORDS = WORDS * EMBED__STRIP  /* of B's last step */
 };
-
-/* Tiles: A is one after the other, B the halves of a strip, sums of the rows' first and second half with either. */
-#define A            0
-#define B_LEFT       1
-#define B_RIGHT      2
-#define FIRST_LEFT   3
-#define FIRST_RIGHT  4
-#define SECOND_LEFT  5
-#define SECOND_RIGHT 6
 
 INLINE __mmask16 few(int64_t count) { return (__mmask16)(count >= WORDS ? 0xFFFF : count <= 0 ? 0 : (1u << count) - 1); }
 
@@ -53,101 +45,153 @@ INLINE void take_columns(const uint32_t *a, int64_t lda, int64_t rows, int64_t w
 }
 
 typedef struct block {
-  _Alignas(64) uint32_t a[2 * STEPS * TILE_WORDS]; /* [step][half of the rows] */
-  uint32_t last_b[WORDS * EMBED__STRIP];           /* the last words of a strip, and zeros */
-  float sums[TILE_WORDS];
+  uint32_t *a;      /* [STEPS][limbs][2 halves of the rows][TILE_WORDS] */
+  uint32_t *last_b; /* [limbs][LAST_WORDS] the last words of a strip, and zeros */
+  float *sums;      /* [TILE_WORDS] */
 } block;
 
-INLINE void take_block(const embed__gemm *g, bool by_columns, int64_t row, int64_t j, int64_t words, block *b) {
-  for (int64_t s = 0; s < (words + WORDS - 1) / WORDS; ++s) {
-    for (int64_t half = 0; half < 2; ++half) {
-      const int64_t first = row + half * TILE_ROWS, at = j + s * WORDS, rows = g->m - first;
-      const uint32_t *a = (const uint32_t *)g->a + (rows > 0 ? by_columns ? at * g->lda + first : first * g->lda + at : 0);
-      uint32_t *to = b->a + (2 * s + half) * TILE_WORDS;
-      if (by_columns)
-        take_columns(a, g->lda, rows, words - s * WORDS, to);
-      else
-        take_rows(a, g->lda, rows, words - s * WORDS, to);
+INLINE void take_block(const embed__gemm *g, bool by_columns, int limbs, int64_t row, int64_t j, int64_t words, const block *b) {
+  uint32_t *to = b->a;
+  for (int64_t w = 0; w < words; w += WORDS) {
+    for (int l = 0; l < limbs; ++l) {
+      for (int64_t half = 0; half < 2; ++half, to += TILE_WORDS) {
+        const int64_t first = row + half * TILE_ROWS, at = j + w, rows = g->m - first;
+        const uint32_t *a = (const uint32_t *)g->a + l * g->a_plane + (rows > 0 ? by_columns ? at * g->lda + first : first * g->lda + at : 0);
+        if (by_columns)
+          take_columns(a, g->lda, rows, words - w, to);
+        else
+          take_rows(a, g->lda, rows, words - w, to);
+      }
     }
   }
 }
 
+/* What is fetched in a step: of the tiles' part of C, and of what the caller reads next. */
+typedef struct fetch {
+  const float *c, *c_end;
+  int64_t ldc;
+  uintptr_t soon;
+  int64_t soon_lines;
+} fetch;
+
+enum { C_ROWS = ROWS / STEPS /* a step's */ };
+
+INLINE void fetch_step(fetch *f) {
+  for (int r = 0; r < C_ROWS && f->c < f->c_end; ++r, f->c += f->ldc) {
+    _mm_prefetch((const char *)f->c, _MM_HINT_T0);
+    _mm_prefetch((const char *)(f->c + EMBED__STRIP - 1), _MM_HINT_T0);
+  }
+  fetch_lines(f->soon, f->soon_lines);
+  f->soon += (uintptr_t)(64 * f->soon_lines);
+}
+
 /* 32 rows and a strip for a chain, which begins at 0. */
-INLINE void sum_chain(block *b, const uint32_t *strip, int64_t words, uintptr_t soon, int64_t lines) {
-  const uint32_t *a = b->a;
-  if (words % WORDS) memcpy(b->last_b, strip + words / WORDS * WORDS * EMBED__STRIP, (size_t)(words % WORDS * STRIP_BYTES));
-  memory_settles();
-  _tile_zero(FIRST_LEFT);
-  _tile_zero(FIRST_RIGHT);
-  _tile_zero(SECOND_LEFT);
-  _tile_zero(SECOND_RIGHT);
-  for (int64_t w = 0; w < words; w += WORDS, a += 2 * TILE_WORDS, soon += (uintptr_t)(64 * lines)) {
-    const uint32_t *from = words - w < WORDS ? b->last_b : strip + w * EMBED__STRIP;
-    fetch_lines(soon, lines);
-    _tile_loadd(A, a, 64);
-    _tile_loadd(B_LEFT, from, STRIP_BYTES);
-    _tile_dpbf16ps(FIRST_LEFT, A, B_LEFT);
-    _tile_loadd(B_RIGHT, from + WORDS, STRIP_BYTES);
-    _tile_dpbf16ps(FIRST_RIGHT, A, B_RIGHT);
-    _tile_loadd(A, a + TILE_WORDS, 64);
-    _tile_dpbf16ps(SECOND_LEFT, A, B_LEFT);
-    _tile_dpbf16ps(SECOND_RIGHT, A, B_RIGHT);
+INLINE void sum_chain(int limbs, const embed__gemm *g, const block *b, const uint32_t *strip, int64_t words, fetch *f) {
+  operands o = {.a = (const unsigned char *)b->a,
+                .b = (const unsigned char *)strip,
+                .a_half = TILE_BYTES,
+                .a_limb = 2 * TILE_BYTES,
+                .b_half = 64,
+                .b_limb = 4 * g->b_plane,
+                .b_row = STRIP_BYTES};
+  const int64_t rest = words % WORDS;
+  for (int l = 0; rest && l < limbs; ++l)
+    memcpy(b->last_b + l * LAST_WORDS, strip + l * g->b_plane + (words - rest) * EMBED__STRIP, (size_t)(rest * STRIP_BYTES));
+  begin_squares();
+  for (int64_t w = 0; w < words; w += WORDS, o.a += limbs * 2 * TILE_BYTES, o.b += WORDS * STRIP_BYTES) {
+    fetch_step(f);
+    if (words - w < WORDS) {
+      o.b = (const unsigned char *)b->last_b;
+      o.b_limb = 4 * LAST_WORDS;
+    }
+    add_step(limbs, limbs, true, &o);
   }
 }
 
 /* One tile of sums, by way of L1. */
-INLINE void keep_tile(const embed__gemm *g, const float *sums, int64_t row, int64_t column, bool add) {
+INLINE void keep_tile(int limbs, const embed__gemm *g, const float *sums, int64_t row, int64_t column, bool add) {
   const __mmask16 columns = few(g->n - column);
   memory_settles();
   for (int64_t r = 0; r < (g->m - row < TILE_ROWS ? g->m - row : TILE_ROWS); ++r) {
     float *c = g->c + (row + r) * g->ldc + column;
-    const __m512 sum = _mm512_load_ps(sums + r * WORDS);
+    const __m512 stored = _mm512_load_ps(sums + r * WORDS), sum = limbs > 1 ? _mm512_mul_ps(stored, _mm512_set1_ps(LIMBS_UNSCALE)) : stored;
     _mm512_mask_storeu_ps(c, columns, add ? _mm512_add_ps(_mm512_maskz_loadu_ps(columns, c), sum) : sum);
   }
 }
 
-INLINE void keep_sums(const embed__gemm *g, block *b, int64_t row, int64_t column, bool add) {
-  _tile_stored(FIRST_LEFT, b->sums, 64);
-  keep_tile(g, b->sums, row, column, add);
-  _tile_stored(FIRST_RIGHT, b->sums, 64);
-  keep_tile(g, b->sums, row, column + WORDS, add);
-  _tile_stored(SECOND_LEFT, b->sums, 64);
-  keep_tile(g, b->sums, row + TILE_ROWS, column, add);
-  _tile_stored(SECOND_RIGHT, b->sums, 64);
-  keep_tile(g, b->sums, row + TILE_ROWS, column + WORDS, add);
+INLINE void keep_sums(int limbs, const embed__gemm *g, float *sums, int64_t row, int64_t column, bool add) {
+  _tile_stored(SUMS_00, sums, 64);
+  keep_tile(limbs, g, sums, row, column, add);
+  _tile_stored(SUMS_01, sums, 64);
+  keep_tile(limbs, g, sums, row, column + WORDS, add);
+  _tile_stored(SUMS_10, sums, 64);
+  keep_tile(limbs, g, sums, row + TILE_ROWS, column, add);
+  _tile_stored(SUMS_11, sums, 64);
+  keep_tile(limbs, g, sums, row + TILE_ROWS, column + WORDS, add);
 }
 
-INLINE void gemm(bool by_columns, const embed__gemm *g) {
+INLINE void gemm(bool by_columns, int limbs, const embed__gemm *g, const block *b) {
   const int64_t chains = (g->k + EMBED__PAIR_CHAIN - 1) / EMBED__PAIR_CHAIN, tasks = chains * embed__strips(g->n) * ((g->m + ROWS - 1) / ROWS);
   const int64_t lines = tasks > 0 ? (g->soon_bytes / 64 + tasks * STEPS - 1) / (tasks * STEPS) : 0; /* of soon, a step's */
-  uintptr_t soon = (uintptr_t)g->soon;
-  const uintptr_t soon_end = soon + (uintptr_t)g->soon_bytes;
-  block b;
-  memset(b.last_b, 0, sizeof b.last_b);
-  memset(b.sums, 0, sizeof b.sums); /* sanitizers do not see tiles that are stored */
-  tile_shapes s = {.palette = 1};
-  for (int tile = A; tile <= SECOND_RIGHT; ++tile) shape(&s, tile, TILE_ROWS, 64);
-  memory_settles();
-  _tile_loadconfig(&s);
+  const uintptr_t soon_end = (uintptr_t)g->soon + (uintptr_t)g->soon_bytes;
+  fetch f = {.ldc = g->ldc, .soon = (uintptr_t)g->soon};
+  memset(b->last_b, 0, (size_t)limbs * LAST_WORDS * sizeof *b->last_b);
+  memset(b->sums, 0, TILE_WORDS * sizeof *b->sums); /* sanitizers do not see tiles that are stored */
+  shape_squares();
   for (int64_t j = 0; j < g->k || j == 0; j += EMBED__PAIR_CHAIN) {
     const int64_t words = g->k - j < EMBED__PAIR_CHAIN ? g->k - j : EMBED__PAIR_CHAIN;
+    const bool add = g->add || j > 0;
     for (int64_t row = 0; row < g->m; row += ROWS) {
-      take_block(g, by_columns, row, j, words, &b);
+      take_block(g, by_columns, limbs, row, j, words, b);
       for (int64_t column = 0; column < g->n; column += EMBED__STRIP) {
-        const int64_t fetched = soon < soon_end ? lines : 0;
-        sum_chain(&b, (const uint32_t *)g->b + column * g->k + j * EMBED__STRIP, words, soon, fetched);
-        soon += (uintptr_t)(64 * fetched * STEPS);
-        keep_sums(g, &b, row, column, g->add || j > 0);
+        f.c = g->c + row * g->ldc + column;
+        f.c_end = add ? g->c + (g->m - row < ROWS ? g->m : row + ROWS) * g->ldc : f.c;
+        f.soon_lines = f.soon < soon_end ? lines : 0;
+        sum_chain(limbs, g, b, (const uint32_t *)g->b + column * g->k + j * EMBED__STRIP, words, &f);
+        keep_sums(limbs, g, b->sums, row, column, add);
       }
     }
   }
   _tile_release();
 }
 
-static void by_rows(const embed__gemm *g) { gemm(false, g); }
-static void by_columns(const embed__gemm *g) { gemm(true, g); }
+/* Room for a block on the stack. */
+#define GEMM(name, by_columns, limbs)                                                    \
+  static void name(const embed__gemm *g) {                                               \
+    _Alignas(64) uint32_t a[2 * STEPS * (limbs)*TILE_WORDS], last_b[(limbs)*LAST_WORDS]; \
+    _Alignas(64) float sums[TILE_WORDS];                                                 \
+    gemm(by_columns, limbs, g, &(block){a, last_b, sums});                               \
+  }
+GEMM(pairs_by_rows, false, 1)
+GEMM(pairs_by_columns, true, 1)
+GEMM(limbs_by_rows, false, LIMBS)
+GEMM(limbs_by_columns, true, LIMBS)
+
+INLINE __m512 few_floats(const float *x, int64_t at, int64_t n) { return _mm512_maskz_loadu_ps(few(n - at), x + (at < n ? at : 0)); }
+
+static bool limbs_along(const float *x, int64_t n, uint32_t *out, int64_t plane) {
+  __m512i most = _mm512_setzero_si512();
+  for (int64_t j = 0; j < n; j += 2 * WORDS) {
+    const __m512 first = scaled(few_floats(x, j, n), &most), second = scaled(few_floats(x, j + WORDS, n), &most);
+    part_floats(LIMBS, false, first, second, few((n - j + 1) / 2), (unsigned char *)(out + j / 2), 4 * plane);
+  }
+  return is_held(most);
+}
+
+static bool limbs_across(const float *first, const float *second, int64_t n, uint32_t *out, int64_t plane) {
+  __m512i most = _mm512_setzero_si512();
+  for (int64_t i = 0; i < n; i += WORDS) {
+    const __m512 even = scaled(few_floats(first, i, n), &most), odd = second ? scaled(few_floats(second, i, n), &most) : _mm512_setzero_ps();
+    part_floats(LIMBS, true, even, odd, few(n - i), (unsigned char *)(out + i), 4 * plane);
+  }
+  return is_held(most);
+}
 
 void embed__gemm_amx(embed__gemm_kernels *k) {
-  k->pairs_by_rows = by_rows;
-  k->pairs_by_columns = by_columns;
+  k->pairs_by_rows = pairs_by_rows;
+  k->pairs_by_columns = pairs_by_columns;
+  k->limbs_by_rows = limbs_by_rows;
+  k->limbs_by_columns = limbs_by_columns;
+  k->limbs_along = limbs_along;
+  k->limbs_across = limbs_across;
 }

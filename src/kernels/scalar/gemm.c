@@ -48,4 +48,6 @@ static void by_columns(const embed__gemm *g) { gemm(g, 1, g->lda); }
 static void pairs_by_rows(const embed__gemm *g) { pairs(g, g->lda, 1); }
 static void pairs_by_columns(const embed__gemm *g) { pairs(g, 1, g->lda); }
 
-void embed__gemm_scalar(embed__gemm_kernels *k) { *k = (embed__gemm_kernels){by_rows, by_columns, 1, pairs_by_rows, pairs_by_columns, false}; }
+void embed__gemm_scalar(embed__gemm_kernels *k) {
+  *k = (embed__gemm_kernels){.by_rows = by_rows, .by_columns = by_columns, .rows = 1, .pairs_by_rows = pairs_by_rows, .pairs_by_columns = pairs_by_columns};
+}
