@@ -29,6 +29,7 @@ embed_status embed__folder_model(embed_context *ctx, const char *path, char **ou
   embed__free(&ctx->memory, whole, *bytes, EMBED__ALIGNMENT);
   char label[EMBED__LABEL + 4];
   embed__file_label(label, path);
-  return embed__fail(ctx, EMBED_E_IO, -1, "%s: a directory without model.safetensors, pytorch_model.bin or an index of either cannot be opened as a model",
-                     label);
+  return embed__fail(
+      ctx, EMBED_E_IO, -1,
+      "%s: a directory is no regular file, and no model.safetensors, pytorch_model.bin or index of either is in it: it cannot be opened as a model", label);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Floats rounded to bfloats, for products of these (gemm.h): to nearest even, NaN quiet; a number below 2^-126 becomes 0 with its sign, as
  * vdpbf16ps would take it. Any count >= 0, any alignment that floats have; nothing outside the given extents is touched. Plain loops,
- * compiled for each level: the same bits at every one. */
+ * compiled for each level, but where the CPU has an instruction: the same bits at every one. */
 #ifndef EMBED__BFLOATS_H
 #define EMBED__BFLOATS_H
 
@@ -19,5 +19,6 @@ typedef struct embed__bfloat_kernels {
 void embed__bfloats_scalar(embed__bfloat_kernels *k);
 void embed__bfloats_avx2(embed__bfloat_kernels *k);
 void embed__bfloats_avx512(embed__bfloat_kernels *k);
+void embed__bfloats_avx512bf16(embed__bfloat_kernels *k);
 
 #endif

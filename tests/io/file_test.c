@@ -98,10 +98,10 @@ static void a_folder_is_opened_by_its_model(void **state) {
   snprintf(slash, sizeof slash, "%s/", folder);
   memcpy(bytes + 8, header, sizeof header - 1);
   assert_int_equal(mkdir(folder, 0700), 0);
-  refused(ctx, folder, NULL, EMBED_E_IO, -1, "a directory without model.safetensors");
+  refused(ctx, folder, NULL, EMBED_E_IO, -1, "no model.safetensors, pytorch_model.bin or index of either is in it");
   (void)write_file("model/config.json", config, sizeof config - 1);
   (void)write_file("model/one.safetensors", bytes, sizeof bytes); /* not by this name alone */
-  refused(ctx, folder, NULL, EMBED_E_IO, -1, "a directory without model.safetensors");
+  refused(ctx, folder, NULL, EMBED_E_IO, -1, "no model.safetensors, pytorch_model.bin or index of either is in it");
   (void)write_file("model/model.safetensors.index.json", index, sizeof index - 1);
   for (int whole = 0; whole < 2; ++whole) { /* shards; then one file, which comes first */
     if (whole) (void)write_file("model/model.safetensors", bytes, sizeof bytes);
