@@ -17,7 +17,7 @@ enum {
   FEW_LANES = 128,           /* with fewer the table is read so often that it is cheaper to make some logits twice */
   TOGETHER = 240,            /* table rows multiplied at once: a multiple of every level's tiles, .. */
   TOGETHER_BYTES = 1 << 20,  /* .. that stay in L2 as floats .. */
-  LIMBS_TOGETHER = 96,       /* .. in limbs, with more beside them .. */
+  LIMBS_TOGETHER = 192,      /* .. in limbs, with more beside them .. */
   FEW_TOGETHER = 24,         /* .. but not fewer */
   FEW_SEGMENTS = 8,          /* tasks of the gradients, .. */
   MOST_SEGMENTS = 16,        /* .. as long as their sums are small beside the logits */
@@ -74,7 +74,6 @@ void embed__pass_set_lanes(embed__pass *p, int64_t most) {
   if (most > VECTOR) most = most / VECTOR * VECTOR;
   p->chunk = embed__ceil_div(rows_of(p->b), embed__ceil_div(rows_of(p->b), most));
   p->lanes = round_up(p->chunk, VECTOR);
-  p->strip_floats = round_up(p->dim, EMBED__STRIP) * p->together;
 }
 
 /* Depends on the number of rows, vocab and dim alone. */
@@ -109,21 +108,23 @@ static embed_status take_carries(embed_context *ctx, embed__pass *p) {
   return EMBED_OK;
 }
 
-/* What the products read, as floats. */
+/* Hidden rows as floats. */
+static embed_status take_hidden(embed_context *ctx, embed__pass *p) {
+  EMBED__TRY(embed__scratch_matrix(ctx, round_up(p->lanes, EMBED__STRIP), p->dim, sizeof(float), &p->by_row));
+  return p->back ? embed__scratch_matrix(ctx, p->chunk, round_up(p->dim, EMBED__STRIP), sizeof(float), &p->by_column) : EMBED_OK;
+}
+
+/* What the products read. */
 static embed_status take_operands(embed_context *ctx, embed__pass *p) {
-  const int64_t workers = embed__workers(ctx), strips = round_up(p->dim, EMBED__STRIP);
-  const bool hidden = !embed__in_words(p);
-  if (hidden) EMBED__TRY(embed__scratch_matrix(ctx, round_up(p->lanes, EMBED__STRIP), p->dim, sizeof(float), &p->by_row));
-  if (hidden && p->back) EMBED__TRY(embed__scratch_matrix(ctx, p->chunk, strips, sizeof(float), &p->by_column));
-  EMBED__TRY(embed__scratch_matrix(ctx, workers, p->strip_floats, sizeof(float), &p->strips));
-  return embed__scratch_matrix(ctx, workers * p->together, p->decoded_ld, sizeof(float), &p->decoded);
+  p->room_floats = p->operands == EMBED__BY_WORDS ? 0 : p->together * (p->decoded_ld + round_up(p->dim, EMBED__STRIP));
+  EMBED__TRY(embed__in_words(p) ? embed__words_scratch(ctx, p) : take_hidden(ctx, p));
+  return embed__scratch_matrix(ctx, embed__workers(ctx), p->room_floats, sizeof *p->room, &p->room);
 }
 
 embed_status embed__pass_scratch(embed_context *ctx, embed__pass *p) {
   const int64_t workers = embed__workers(ctx), states = p->blocks * p->lanes;
   EMBED__TRY(embed__scratch_get(ctx, p->chunk, sizeof *p->lane, &p->lane));
-  if (embed__in_words(p)) EMBED__TRY(embed__words_scratch(ctx, p));
-  if (p->operands != EMBED__BY_WORDS) EMBED__TRY(take_operands(ctx, p));
+  EMBED__TRY(take_operands(ctx, p));
   EMBED__TRY(embed__scratch_get(ctx, p->lanes, sizeof(float), &p->shift));
   EMBED__TRY(embed__scratch_get(ctx, p->lanes, sizeof(float), &p->factor));
   EMBED__TRY(embed__scratch_get(ctx, p->lanes, sizeof(float), &p->minus));

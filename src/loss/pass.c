@@ -17,7 +17,7 @@ void embed__pass_pack(void *pass, int64_t strip, int32_t worker) {
     return;
   }
   const int64_t dim = p->dim, row_bytes = b->ldx * embed__float_bytes(b->x_dtype);
-  float *by_row = p->by_row + strip * EMBED__STRIP * dim, *x = p->strips + worker * p->strip_floats;
+  float *by_row = p->by_row + strip * EMBED__STRIP * dim, *x = embed__pass_decoded(p, worker);
   for (int64_t l = 0; l < EMBED__STRIP; ++l) {
     const int64_t row = strip * EMBED__STRIP + l;
     if (row >= p->rows) {
@@ -39,7 +39,7 @@ void embed__pass_pack(void *pass, int64_t strip, int32_t worker) {
 /* Rows [first, first + count) of the table as floats, p->decoded_ld apart: in L2 and side by side, also those that are floats. */
 static const float *table_rows(const embed__pass *p, int64_t first, int64_t count, int32_t worker) {
   const embed_table *t = p->table;
-  float *decoded = p->decoded + worker * p->together * p->decoded_ld;
+  float *decoded = embed__pass_decoded(p, worker);
   const bool rounded = p->operands == EMBED__BY_ROUNDED;
   for (int64_t r = 0; r < count; ++r) {
     float *row = decoded + r * p->decoded_ld;
@@ -198,7 +198,7 @@ static void slope_of_logits(const embed__pass *p, float *z, int64_t first, int64
 
 /* Table rows as strips of 32 columns. */
 static void pack_table(const embed__pass *p, int64_t first, int64_t count, int32_t worker) {
-  float *strips = p->strips + worker * p->strip_floats;
+  float *strips = embed__pass_strips(p, worker);
   const bool in_place = p->floats && p->operands != EMBED__BY_ROUNDED;
   const int64_t ld = in_place ? p->table->row_bytes / (int64_t)sizeof(float) : p->decoded_ld;
   const float *w = in_place ? (const float *)(const void *)embed__row(p->table, first) : table_rows(p, first, count, worker);
@@ -273,7 +273,7 @@ static void add_products(const embed__pass *p, const float *g, int64_t first, in
   if (b->dx && (!embed__in_words(p) || !embed__words_add_hidden(p, g, first, count, partial, add, worker))) {
     embed__gemm product = {.m = p->rows, .n = p->dim, .k = count, .a = g, .lda = p->lanes, .c = partial, .ldc = p->dim, .add = add};
     pack_table(p, first, count, worker);
-    product.b = p->strips + worker * p->strip_floats;
+    product.b = embed__pass_strips(p, worker);
     product.soon = embed__pass_soon(p, first + count, count, &product.soon_bytes);
     p->kernels->gemm.by_columns(&product);
   }

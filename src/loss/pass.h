@@ -53,19 +53,17 @@ typedef struct embed__pass {
   float *partial;                /* [segments, rows, dim] d_hidden */
   /* Per worker. */
   float *made;              /* logits that are not stored: [1024, lanes] */
-  float *decoded;           /* [together, decoded_ld] */
-  float *strips;            /* [together * dim in strips], of the table's rows */
+  float *room;              /* room_floats: rows of the table as floats, [together, decoded_ld], and in strips, [together * dim]; or their words */
   embed__logsumexp *states; /* [blocks] */
   /* EMBED__BY_WORDS, EMBED__BY_LIMBS (in 3 planes): instead of by_row, by_column, decoded and strips, with a word for two numbers that are summed one after the
    * other. */
   uint32_t *row_words, *column_words;                                           /* [lanes / 32][dim / 2][32] and [dim / 32][rows / 2][32] */
-  uint32_t *table_words;                                                        /* per worker: [together, word_ld], or [dim / 32][together / 2][32] */
   uint32_t *slope_words;                                                        /* per worker: [together, lanes / 2], or [together / 2, lanes] */
   float *pair;                                                                  /* per worker: [2, dim], two rows */
   float *strip;                                                                 /* per worker: [dim, 32] */
   int64_t word_ld, row_plane, column_plane, table_plane, slope_plane, strip_ld; /* words of a plane; of the latter two a worker's */
   float *apart; /* [together, dim] gradients that are not added by the product itself, NULL where all are */
-  int64_t decoded_ld, strip_floats;
+  int64_t decoded_ld, room_floats;
 } embed__pass;
 
 /* A pass of the job, planned but for the number of lanes. Then how many lanes a chunk has; then its scratch, where `stored` is set. */
@@ -96,6 +94,8 @@ static inline float *embed__pass_place(const embed__pass *p, int64_t first, int6
 const void *embed__pass_soon(const embed__pass *p, int64_t first, int64_t count, int64_t *bytes);
 typedef void embed__pass_product(const embed__pass *p, const embed__gemm *g, int32_t worker);
 void embed__pass_add_weights(const embed__pass *p, embed__gemm product, embed__pass_product *multiply, int64_t first, int64_t count, int32_t worker);
+static inline float *embed__pass_decoded(const embed__pass *p, int32_t worker) { return p->room + worker * p->room_floats; }
+static inline float *embed__pass_strips(const embed__pass *p, int32_t worker) { return embed__pass_decoded(p, worker) + p->together * p->decoded_ld; }
 static inline bool embed__in_words(const embed__pass *p) { return p->operands == EMBED__BY_WORDS || p->operands == EMBED__BY_LIMBS; }
 /* Of these (words.c): scratch, a strip of hidden rows, products alone, gradients. False: nothing is done, since limbs do not hold these rows of the
  * table, or slopes. */

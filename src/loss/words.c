@@ -23,7 +23,7 @@ embed_status embed__words_scratch(embed_context *ctx, embed__pass *p) {
   p->table_plane = embed__max(p->together * p->word_ld, half_of(p->together) * strip_columns(p));
   p->slope_plane = half_of(p->together) * p->lanes;
   EMBED__TRY(embed__scratch_matrix(ctx, planes(p), p->row_plane, sizeof *p->row_words, &p->row_words));
-  EMBED__TRY(embed__scratch_matrix(ctx, workers * planes(p), p->table_plane, sizeof *p->table_words, &p->table_words));
+  p->room_floats = embed__max(p->room_floats, planes(p) * p->table_plane);
   EMBED__TRY(embed__scratch_matrix(ctx, 2 * workers, p->dim, sizeof *p->pair, &p->pair));
   p->strip_ld = 2 * embed__max(half_of(p->dim), half_of(p->chunk)) * EMBED__STRIP;
   if (p->operands == EMBED__BY_LIMBS) EMBED__TRY(embed__scratch_matrix(ctx, workers, p->strip_ld, sizeof *p->strip, &p->strip));
@@ -32,7 +32,7 @@ embed_status embed__words_scratch(embed_context *ctx, embed__pass *p) {
   return embed__scratch_matrix(ctx, workers * planes(p), p->slope_plane, sizeof *p->slope_words, &p->slope_words);
 }
 
-static uint32_t *table_words(const embed__pass *p, int32_t worker) { return p->table_words + worker * planes(p) * p->table_plane; }
+static uint32_t *table_words(const embed__pass *p, int32_t worker) { return (uint32_t *)(void *)embed__pass_decoded(p, worker); }
 static uint32_t *slope_words(const embed__pass *p, int32_t worker) { return p->slope_words + worker * planes(p) * p->slope_plane; }
 
 /* Words of numbers, their planes apart; false: limbs do not hold them. */
