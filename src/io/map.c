@@ -130,7 +130,7 @@ bool embed__map_is_there(const char *path) {
 }
 
 bool embed__map_is_folder(const char *path) {
-  struct stat about;
+  struct stat about = {0}; /* MSan does not see stat */
   int before = errno;
   bool folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
   errno = before;
