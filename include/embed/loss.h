@@ -54,7 +54,7 @@ enum {
  *          E_STALE: nothing written. E_CANCELLED, E_CALLBACK: unspecified.
  * Threads  h shared, ctx exclusive. Same bits for any thread count. F32, F16 and BF16 tables go through the library's own products,
  *          prepared or not: the loss of a row does not depend on n, but on whether level amx multiplies by tiles, which it does in
- *          contexts that are not reproducible from 32 counted rows on, where no number of the call's hidden rows is above 2^30 in size.
+ *          contexts that are not reproducible from 32 counted rows and 64 columns on, where no number of the call's hidden rows is above 2^30 in size.
  *          Others, and EMBED_HEAD_BLAS, as embed_topk's logsumexp. Rounded: no table depends on n, and all levels have the same bits,
  *          but where a product or partial sum is below 2^-126: CPUs that multiply pairs of bfloats make it 0 (which ones do: as
  *          embed_logits). Level amx has an order of its own.

@@ -22,7 +22,8 @@ enum {
   FEW_SEGMENTS = 8,          /* tasks of the gradients, .. */
   MOST_SEGMENTS = 16,        /* .. as long as their sums are small beside the logits */
   SEGMENT_SHARE = 16,
-  LIMBS_ROWS = 32, /* from which on taking floats apart for tiles pays */
+  LIMBS_ROWS = 32, /* from which on taking floats apart for tiles pays, .. */
+  LIMBS_DIM = 64,  /* .. of that many columns */
 };
 
 /* Rows that have a lane: those counted, and where their log-sum-exp is asked for the ignored ones too. */
@@ -45,7 +46,7 @@ static bool limbs_hold_hidden(const embed_context *ctx, const embed__loss_job *b
 static embed__operands operands_of(const embed_context *ctx, const embed__loss_job *b) {
   const embed__gemm_kernels *k = &ctx->kernels->gemm;
   if (b->loss->bf16) return k->has_pairs && embed__pair_products_pay(ctx) ? EMBED__BY_WORDS : EMBED__BY_ROUNDED;
-  const bool limbs = k->limbs_by_rows && !(ctx->flags & EMBED_CONTEXT_REPRODUCIBLE) && rows_of(b) >= LIMBS_ROWS;
+  const bool limbs = k->limbs_by_rows && !(ctx->flags & EMBED_CONTEXT_REPRODUCIBLE) && rows_of(b) >= LIMBS_ROWS && b->head->table->dim >= LIMBS_DIM;
   return limbs && limbs_hold_hidden(ctx, b) ? EMBED__BY_LIMBS : EMBED__BY_FLOATS;
 }
 

@@ -18,7 +18,8 @@ enum {
   LIMBS_F32_ROWS = 96,      /* by tiles of limbs, where there are some: of f32, */
   LIMBS_F16_ROWS = 48,      /* f16, */
   LIMBS_BF16_ROWS = 28,     /* bf16, */
-  LIMBS_DECODED_ROWS = 128, /* and all others */
+  LIMBS_DECODED_ROWS = 128, /* and all others, */
+  LIMBS_DIM = 64,           /* of that many columns: tiles are filled up to 32 */
   PACK_BYTES = 512 << 10,   /* of panels at once, per worker: they meet all hidden rows from L2 */
   LIMBS_BYTES = 1280 << 10, /* of limbs, whose hidden rows are larger and come from L3 again for each of these */
   BLOCK_BYTES = 8 << 20,    /* of a block's panels, per worker */
@@ -101,7 +102,7 @@ static int64_t limbs_rows(int form) {
 /* The form of limbs that such a sweep has its panels in, -1 = none. */
 static int limbs_form(const embed_context *ctx, const embed__sweep *s) {
   const int form = embed__limbs_of(s->form < 0 || embed__is_quantised_form(s->form) ? EMBED__PANEL_F32 : s->form);
-  const bool pays = s->activation == EMBED__EXACT && !has_tiles_for(ctx, s) && s->n >= limbs_rows(s->form);
+  const bool pays = s->activation == EMBED__EXACT && !has_tiles_for(ctx, s) && s->n >= limbs_rows(s->form) && s->table->dim >= LIMBS_DIM;
   return pays && ctx->kernels->panel.pack[form] && !(ctx->flags & EMBED_CONTEXT_REPRODUCIBLE) &&
                  embed__limbs_hold_rows(ctx->kernels, s->x, s->x_dtype, s->rows, s->n, s->ldx, s->table->dim)
              ? form
