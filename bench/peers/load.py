@@ -1,24 +1,27 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Opening files of vectors with gensim, beside the lines load-* of bench_op: the same shapes, from the page cache.
+"""Opening files with gensim, fasttext and numpy, beside the lines load-* and open-* of bench_op, from the page cache.
 
-    python3 -m venv V && V/bin/pip install gensim==4.4.0
+    python3 -m venv V && V/bin/pip install gensim==4.4.0 fasttext-wheel==0.9.2
     V/bin/python bench/peers/load.py [embed-tool]
 
-With the path of the `embed` tool its `info` opens the same files (a process of its own, its start included). Without gensim
-it says so and ends with 0.
+With the path of the `embed` tool it opens the same files and prints a row (a process of its own, its start included). A peer that is not
+installed is said to be missing.
 """
 import array
+import importlib
+import importlib.metadata
 import os
 import platform
 import random
 import resource
+import struct
 import subprocess
 import sys
 import tempfile
 import time
 
-DIM, TEXT_ROWS, BINARY_ROWS, TIMES = 100, 40000, 100000, 3
+DIM, TEXT_ROWS, BINARY_ROWS, BUCKETS, TIMES = 100, 40000, 100000, 50000, 3
 
 
 def write(path, rows, text):
@@ -34,6 +37,20 @@ def write(path, rows, text):
                 if sys.byteorder == "big":
                     little.byteswap()
                 f.write(b"word%d " % r + little.tobytes() + b"\n")
+
+
+def write_fasttext(path, words):
+    """A model of skip-grams with negative sampling, as fasttext 0.9 saves it (version 12)."""
+    row = array.array("f", [random.Random(5).random() for _ in range(DIM)])
+    if sys.byteorder == "big":
+        row.byteswap()
+    with open(path, "wb") as f:
+        f.write(struct.pack("<2i12id", 793712314, 12, DIM, 5, 5, 1, 5, 1, 2, 2, BUCKETS, 3, 6, 100, 1e-4))
+        f.write(struct.pack("<3i2q", words, words, 0, words, -1))
+        for w in range(words):
+            f.write(b"word%d\0" % w + struct.pack("<qb", words - w, 0))
+        for rows in (words + BUCKETS, words):
+            f.write(struct.pack("<bqq", 0, rows, DIM) + rows * row.tobytes())
 
 
 def cpu():
@@ -57,26 +74,42 @@ def show(what, path, seconds):
     print(f"{what:40} {wall * 1e3:9.1f} ms {size / wall:8.1f} MB/s   CPU {used * 1e3:9.1f} ms {size / max(used, 1e-3):8.1f} MB/s   best of {TIMES}")
 
 
+def peer(package, module):
+    try:
+        found = importlib.import_module(module)
+        print(f"{package} {importlib.metadata.version(package)}")
+        return found
+    except ImportError as error:
+        print(f"{package}: missing ({error})")
+        return None
+
+
 def main():
     print(f"Python {platform.python_version()}, {platform.machine()}")
-    try:
-        import gensim
-        import numpy
-        from gensim.models import KeyedVectors
-        print(f"gensim {gensim.__version__}, numpy {numpy.__version__}")
-    except ImportError as error:
-        print(f"gensim: missing ({error})")
-        KeyedVectors = None
+    numpy, vectors, fasttext = peer("numpy", "numpy"), peer("gensim", "gensim.models"), peer("fasttext-wheel", "fasttext")
     tool = sys.argv[1] if len(sys.argv) > 1 else None
+
+    def line(peers, what, path):
+        for name, module, call in peers:
+            if module:
+                show(f"{name:8} {what}", path, best(call))
+        if tool:
+            show(f"embed    {what}", path, best(lambda: subprocess.run([tool, "lookup", path, "--ids", "7"], stdout=subprocess.DEVNULL, check=True)))
+
     with tempfile.TemporaryDirectory() as folder:
         for rows, text in ((TEXT_ROWS, True), (BINARY_ROWS, False)):
-            name = "text" if text else "binary"
             path = os.path.join(folder, "vectors." + ("vec" if text else "bin"))
             write(path, rows, text)
-            if KeyedVectors:
-                show(f"gensim   {rows}x{DIM}  word2vec {name}", path, best(lambda: KeyedVectors.load_word2vec_format(path, binary=not text)))
-            if tool:
-                show(f"embed    {rows}x{DIM}  word2vec {name}", path, best(lambda: subprocess.run([tool, "info", path], stdout=subprocess.DEVNULL, check=True)))
+            line([("gensim", vectors, lambda: vectors.KeyedVectors.load_word2vec_format(path, binary=not text))],
+                 f"{rows}x{DIM}  word2vec {'text' if text else 'binary'}", path)
+        path = os.path.join(folder, "model.bin")
+        write_fasttext(path, TEXT_ROWS)
+        line([("gensim", vectors, lambda: vectors.fasttext.load_facebook_vectors(path)), ("fasttext", fasttext, lambda: fasttext.load_model(path).get_word_vector("word7"))],
+             f"{TEXT_ROWS}x{DIM}  fastText .bin", path)
+        if numpy:
+            path = os.path.join(folder, "rows.npz")
+            numpy.savez(path, rows=numpy.ones((BINARY_ROWS, DIM), numpy.float32))
+            line([("numpy", numpy, lambda: numpy.load(path)["rows"][7])], f"{BINARY_ROWS}x{DIM}  npz", path)
     return 0
 
 
