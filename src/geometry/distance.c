@@ -5,7 +5,9 @@
  * that never says (rows far from the origin beside their distances) is measured against every row.
  *
  * The bound. u = 2^-24. A float sum of dim products, in any order, with or without FMA, of decoded or quantised weights, is
- * right to g |q||w| + tiny, g = 2 (dim + 64) u, tiny = what flushed subnormals cost; and 2 |q||w| <= |q|^2 + |w|^2. So
+ * right to 2 (dim + 64) u |q||w| + tiny, tiny = what flushed subnormals cost. Tiles of limbs (kernels/panel.h) add six products, each
+ * rounded, for one, which together are below 1.02 of its size, and leave out less than 3 u of it. So g = 8 (dim + 64) u covers
+ * all ways to multiply; and 2 |q||w| <= |q|^2 + |w|^2. So
  *   |q - w|^2 = |q|^2 - 2 q.w + |w|^2 >= (1 - g)(|q|^2 + |w|^2) - 2 z - 2 tiny        z the sweep's product.
  * A score is s = z - h in float, h <= (1 - g - 4 u) |w|^2 / 2 rounded down; its own rounding is below u (|q|^2 + 2 |w|^2), which
  * the 4 u cover together with the rounding of what follows. So
@@ -23,7 +25,7 @@
 enum {
   MORE = 64,          /* rows that are ranked beside the 2 k that may be measured */
   SCAN_QUERIES = 16,  /* measured together against every row */
-  MOST_DIM = 1 << 20, /* where g would be large */
+  MOST_DIM = 1 << 18, /* where g would be large */
 };
 static const double unit = 0x1p-24, most_square = 0x1p100;
 
@@ -60,7 +62,7 @@ typedef struct squares_job {
 
 enum { ROWS_PER_TASK = 256 };
 
-static double loss_of(int64_t dim) { return (2 * ((double)dim + 64) + 4) * unit; }
+static double loss_of(int64_t dim) { return (8 * ((double)dim + 64) + 4) * unit; }
 
 static void squares_of_rows(void *arg, int64_t task, int32_t worker) {
   const squares_job *job = arg;
