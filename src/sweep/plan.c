@@ -17,7 +17,7 @@ enum {
   PACK_BF16_ROWS = 14,      /* of bf16, whose tiles widen rows for every 4 hidden rows anew */
   LIMBS_F32_ROWS = 96,      /* by tiles of limbs, where there are some: of f32, */
   LIMBS_F16_ROWS = 48,      /* f16, */
-  LIMBS_BF16_ROWS = 28,     /* bf16, */
+  LIMBS_BF16_ROWS = 28,     /* bf16 (never as few as a sketch searches for: head/BOUND.md counts a rounding for a product), */
   LIMBS_DECODED_ROWS = 128, /* and all others, */
   LIMBS_DIM = 64,           /* of that many columns: tiles are filled up to 32 */
   PACK_BYTES = 512 << 10,   /* of panels at once, per worker: they meet all hidden rows from L2 */
