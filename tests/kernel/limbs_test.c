@@ -1,28 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Floats as sums of bfloats for tiles: panels of rows and matrices, against sums in double; what limbs cannot hold. Only some levels have them. */
-#include "timed.h"
+#include "panels.h"
 
-enum { FORMS = EMBED__PANEL_BF16 + 1, ROWS = 83, HIDDEN = 70, LANES = EMBED__PANEL_ROWS, WIDEST = 1100 };
-static const int64_t each[FORMS] = {4, 2, 2};
+enum { ROWS = 83, HIDDEN = 70, WIDEST = 1100 };
 static const int64_t dims[] = {1, 2, 15, 16, 17, 31, 32, 33, 63, 70, 255, 256, 257, 288, 511, 513, 768, WIDEST};
 static const int64_t counts[] = {0, 1, 15, 16, 17, 31, 32, 33, 48, 80, 83}, hiddens[] = {0, 1, 15, 16, 17, 31, 32, 33, 48, 49, 70};
-#define COUNT_OF(array) ((int)(sizeof(array) / sizeof *(array)))
-
-static float value_at(int form, const unsigned char *row, int64_t j) {
-  float value;
-  uint16_t half;
-  memcpy(&value, row + (form == EMBED__PANEL_F32 ? 4 * j : 0), form == EMBED__PANEL_F32 ? 4 : 2);
-  memcpy(&half, row + 2 * j, 2);
-  return form == EMBED__PANEL_F32 ? value : form == EMBED__PANEL_F16 ? embed__f32_of_f16(half) : embed__f32_of_bf16(half);
-}
-
-static void put_value(int form, unsigned char *row, int64_t j, float value) {
-  uint16_t half = form == EMBED__PANEL_F16 ? embed__f16_of_f32(value) : embed__bf16_of_f32(value);
-  if (form == EMBED__PANEL_F32)
-    memcpy(row + 4 * j, &value, 4);
-  else
-    memcpy(row + 2 * j, &half, 2);
-}
 
 /* Numbers of many sizes: limbs of small ones meet limbs of large ones. */
 static float any_size(uint64_t *state) {
@@ -35,23 +17,13 @@ static void fill(int form, unsigned char *rows, int64_t count, int64_t dim, uint
     for (int64_t j = 0; j < dim; ++j) put_value(form, rows + r * dim * each[form], j, any_size(state));
 }
 
-static guarded panels_of(const embed__kernels *k, int form, int panel, const unsigned char *rows, int64_t count, int64_t dim) {
-  const int64_t bytes = k->panel.bytes[panel](dim, 0), panels = (count + LANES - 1) / LANES, row_bytes = dim * each[form];
-  guarded made = guarded_new((size_t)(panels * bytes), 1);
-  assert_int_equal(bytes % 64, 0);
-  for (int64_t p = 0; p < panels; ++p) {
-    const int64_t rest = count - p * LANES;
-    k->panel.pack[panel](rows + p * LANES * row_bytes, row_bytes, rest < LANES ? rest : LANES, dim, 0, made.at + p * bytes, false);
-  }
-  return made;
-}
-
 /* z [n, count], dense. */
 static void product(const embed__kernels *k, int form, int panel, const unsigned char *rows, int64_t count, const float *x, int64_t n, int64_t dim, float *z) {
   const embed__multiplier *m = &k->panel.prepared[panel][EMBED__EXACT];
   const int64_t stride = k->panel.bytes[panel](dim, 0), packed_bytes = m->x_bytes(n, dim, 0);
-  guarded panels = panels_of(k, form, panel, rows, count, dim), packed = guarded_new((size_t)packed_bytes, 1);
+  guarded panels = panels_of(k, panel, rows, dim * each[form], count, dim), packed = guarded_new((size_t)packed_bytes, 1);
   assert_int_equal(packed_bytes % 64, 0);
+  assert_int_equal(stride % 64, 0);
   m->pack_x(x, dim, n, dim, 0, packed.at);
   m->multiply(panels.at, stride, count % 2 ? stride : 12345, count, packed.at, n, dim, 0, z, count);
   guarded_free(panels);
@@ -366,7 +338,7 @@ static void time_form(timed_limbs *t, const char *name, kernel_timer *timer) {
   t->panel = t->k->panel.pack[embed__limbs_of(t->form)] ? embed__limbs_of(t->form) : t->form;
   const embed__multiplier *m = &t->k->panel.prepared[t->panel][EMBED__EXACT];
   fill(t->form, rows, TIMED_ROWS, TIMED_DIM, &state);
-  guarded panels = panels_of(t->k, t->form, t->panel, rows, TIMED_ROWS, TIMED_DIM);
+  guarded panels = panels_of(t->k, t->panel, rows, TIMED_DIM * each[t->form], TIMED_ROWS, TIMED_DIM);
   t->rows = rows, t->panels = panels.at, t->stride = t->k->panel.bytes[t->panel](TIMED_DIM, 0);
   t->made = aligned_alloc(64, (size_t)t->stride);
   t->packed = aligned_alloc(64, (size_t)m->x_bytes(TIMED_ROWS, TIMED_DIM, 0));

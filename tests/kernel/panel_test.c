@@ -1,33 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Panels of floats: where an element stands, and sums in the documented order whatever the shape of the call. */
-#include "timed.h"
+#include "panels.h"
 
-enum { FORMS = EMBED__PANEL_BF16 + 1, ROWS = 83, HIDDEN = 40, LANES = EMBED__PANEL_ROWS };
-static const int64_t each[FORMS] = {4, 2, 2};
+enum { ROWS = 83, HIDDEN = 40 };
 /* Tails of a line, of 16 bytes of a row, of a chain, and of what a call takes at once. */
 static const int64_t dims[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 70, 127, 255, 256, 257, 258, 511, 512, 513, 768};
 static const int64_t counts[] = {0, 1, 2, 15, 16, 17, 31, 32, 33, 47, 48, 64, 65, 80, 83},
                      hiddens[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 16, 24, 25, 40};
-#define COUNT_OF(array) ((int)(sizeof(array) / sizeof *(array)))
-
-static float value_at(int form, const unsigned char *row, int64_t j) {
-  float value;
-  uint16_t half;
-  if (form == EMBED__PANEL_F32) {
-    memcpy(&value, row + 4 * j, 4);
-    return value;
-  }
-  memcpy(&half, row + 2 * j, 2);
-  return form == EMBED__PANEL_F16 ? embed__f32_of_f16(half) : embed__f32_of_bf16(half);
-}
-
-static void put_value(int form, unsigned char *row, int64_t j, float value) {
-  uint16_t half = form == EMBED__PANEL_F16 ? embed__f16_of_f32(value) : embed__bf16_of_f32(value);
-  if (form == EMBED__PANEL_F32)
-    memcpy(row + 4 * j, &value, 4);
-  else
-    memcpy(row + 2 * j, &half, 2);
-}
 
 static void fill(int form, unsigned char *rows, int64_t row_bytes, int64_t count, int64_t dim, uint64_t *state) {
   for (int64_t r = 0; r < count; ++r)
@@ -72,17 +51,6 @@ static void check_layout(const embed__kernels *k) {
 static void a_panel_holds_its_rows_where_the_contract_says(void **state) {
   (void)state;
   each_level(0, check_layout);
-}
-
-/* A table's panels, against the unreadable page. */
-static guarded panels_of(const embed__kernels *k, int form, const unsigned char *rows, int64_t row_bytes, int64_t count, int64_t dim) {
-  int64_t bytes = k->panel.bytes[form](dim, 0), panels = (count + LANES - 1) / LANES;
-  guarded made = guarded_new((size_t)(panels * bytes), 1);
-  for (int64_t p = 0; p < panels; ++p) {
-    int64_t rest = count - p * LANES;
-    k->panel.pack[form](rows + p * LANES * row_bytes, row_bytes, rest < LANES ? rest : LANES, dim, 0, made.at + p * bytes, false);
-  }
-  return made;
 }
 
 /* z [n, count] with a stride of its own, in a buffer of a pattern that nothing else may touch. */
