@@ -116,6 +116,21 @@ static void a_folder_is_opened_by_its_model(void **state) {
       embed_file_release(f);
     }
   }
+  counting c = {.calls = 0};
+  embed_context *few = counting_context(&c);
+  const int64_t blocks = c.blocks;
+  embed_status status = EMBED_E_MEMORY;
+  for (int64_t k = 1; status != EMBED_OK; ++k) { /* the first is the path's */
+    embed_file *f = NULL;
+    c.calls = 0;
+    c.fail_at = k;
+    status = embed_file_open(few, folder, NULL, &f);
+    if (status != EMBED_OK) assert_int_equal(status, EMBED_E_MEMORY);
+    assert_true(k > 1 || status == EMBED_E_MEMORY);
+    embed_file_release(f);
+    assert_int_equal(c.blocks, blocks);
+  }
+  embed_context_release(few);
   (void)write_file("model/model.safetensors", "rubbish", 7);
   refused(ctx, folder, NULL, EMBED_E_FORMAT, 0, "model/model.safetensors");
   static const char *const names[] = {"model/model.safetensors", "model/model.safetensors.index.json", "model/one.safetensors", "model/config.json"};
