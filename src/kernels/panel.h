@@ -84,7 +84,7 @@ typedef struct embed__panel_kernels {
   embed__multiplier prepared[EMBED__PANEL_FORMS][EMBED__ACTIVATIONS];
   embed__multiplier in_place[EMBED__PANEL_FORMS][EMBED__ACTIVATIONS]; /* beside dot.h's tiles, which take x as it is */
   int vector_bits;                                                    /* of the vectors that the panels of floats are multiplied with */
-  bool has_tiles;                                                     /* for products of bfloats, and exact ones of int8 rows: faster than floats */
+  bool has_tiles; /* for products of bfloats and of digits; exact ones of int8 rows are faster than floats */
 } embed__panel_kernels;
 
 void embed__panel_scalar(embed__panel_kernels *k);

@@ -40,7 +40,8 @@ void embed__quantised_avx2(embed__panel_kernels *k);
 void embed__quantised_avx512vnni(embed__panel_kernels *k);
 void embed__quantised_amx(embed__panel_kernels *k);
 
-/* Exact products of I8: amx has these for few hidden rows. */
-extern const embed__multiplier embed__i8_prepared_avx512vnni, embed__i8_in_place_avx512vnni;
+/* amx has these for few hidden rows. */
+extern const embed__multiplier embed__prepared_avx512vnni[EMBED__PANEL_FORMS][EMBED__ACTIVATIONS],
+    embed__in_place_avx512vnni[EMBED__PANEL_FORMS][EMBED__ACTIVATIONS];
 
 #endif

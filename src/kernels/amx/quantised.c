@@ -1,107 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Exact products of int8 rows, whose sums are integers for a chunk of 512 columns: as tiles, two blocks at once. Digits are packed by rows, the
- * bits are those of every level (quantised.h). Forms with scales inside a chunk gain nothing: their sums would leave the tiles for each block. */
-#include "kernels/amx/tiles.h"
+/* Products of quantised rows by tiles, with the bits of every level (quantised.h). Exact ones of int8 rows are sums of integers for a chunk of
+ * 512 columns: two blocks at once, in one tile of sums. All others leave their tiles after every block, to be scaled. */
 #include "kernels/avx512vnni/words.h"
+
 #include "kernels/quantised_rows_template.h"
-#include "kernels/quantised_x.h"
 
-enum {
-  CHUNK_PAIRS = CHUNK_BLOCKS / 2,
-  FEW = 4 /* hidden rows below which a tile's sums are waited for longer than vectors take */
-};
+#include "kernels/amx/digits.h"
 
-/* Of 16 rows of digits and a chunk: what multiplies a sum, and what is added to it before, -128 * sum of the digits. */
-typedef struct chunk_scales {
-  float scale[TILE_ROWS];
-  int32_t added[TILE_ROWS];
-} chunk_scales;
+/* Hidden rows below which a tile's sums are waited for longer than vectors take. Vectors take bytes as a panel has them, tiles signed ones. */
+enum { FEW_EXACT = 4, FEW_ROUNDED = 24, FEW_ROUNDED_NIBBLES = 12 };
 
-/* Packed: a line with the number of rows of digits; for each its hidden row; scales [tiles][chunks]; digits [tiles][pairs][16][64]. */
-typedef struct packed_rows {
-  int64_t *count;
-  int32_t *hidden;
-  chunk_scales *scales;
-  int8_t *digits;
-  int64_t pairs, chunks;
-} packed_rows;
+INLINE bool too_few(embed__panel_form form, bool exact, int64_t n) { return n < (exact ? FEW_EXACT : in_nibbles(form) ? FEW_ROUNDED_NIBBLES : FEW_ROUNDED); }
 
-static int64_t pairs_of(int64_t dim) { return (blocks_of(dim) + 1) / 2; }
-static int64_t chunks_of(int64_t dim) { return (blocks_of(dim) + CHUNK_BLOCKS - 1) / CHUNK_BLOCKS; }
-static int64_t scales_at(int64_t n) { return 64 + to_lines(4 * MOST_LIMBS * n); }
-static int64_t packed_digits_at(int64_t n, int64_t dim) { return scales_at(n) + tiles_for(MOST_LIMBS * n) * chunks_of(dim) * (int64_t)sizeof(chunk_scales); }
-
-static packed_rows parts_of(const void *packed, int64_t n, int64_t dim) {
-  unsigned char *at = (unsigned char *)(uintptr_t)packed;
-  return (packed_rows){.count = (int64_t *)(void *)at,
-                       .hidden = (int32_t *)(void *)(at + 64),
-                       .scales = (chunk_scales *)(void *)(at + scales_at(n)),
-                       .digits = (int8_t *)(at + packed_digits_at(n, dim)),
-                       .pairs = pairs_of(dim),
-                       .chunks = chunks_of(dim)};
-}
-
-static int64_t x_bytes(int64_t n, int64_t dim, int32_t group) {
-  if (n < FEW) return embed__i8_prepared_avx512vnni.x_bytes(n, dim, group);
-  return packed_digits_at(n, dim) + tiles_for(MOST_LIMBS * n) * pairs_of(dim) * TILE_BYTES;
-}
-
-/* Rows of digits [row, row + limbs) of one hidden row. */
-static void pack_row(const packed_rows *p, int64_t row, int limbs, const float *x, int64_t dim) {
-  for (int64_t first = 0; first < dim; first += CHUNK_BLOCKS * BLOCK_COLUMNS) {
-    const int64_t end = first + chunk_columns(dim, first), chunk = first / (CHUNK_BLOCKS * BLOCK_COLUMNS);
-    const int32_t largest = largest_bits(x + first, end - first);
-    int32_t total[MOST_LIMBS] = {0};
-    float scale[MOST_LIMBS];
-    limb_scales(largest, scale);
-    for (int64_t j = first; j < end; j += BLOCK_COLUMNS) {
-      float block[BLOCK_COLUMNS];
-      int8_t digit[MOST_LIMBS][BLOCK_COLUMNS];
-      load_block(x + j, end - j, block);
-      limbs_of_block(block, largest, limbs, digit);
-      for (int l = 0; l < limbs; ++l) {
-        const int64_t tile = (row + l) / TILE_ROWS, lane = (row + l) % TILE_ROWS, b = j / BLOCK_COLUMNS;
-        memcpy(p->digits + (tile * p->pairs + b / 2) * TILE_BYTES + lane * 64 + b % 2 * BLOCK_COLUMNS, digit[l], BLOCK_COLUMNS);
-        for (int c = 0; c < BLOCK_COLUMNS; ++c) total[l] += digit[l][c];
-      }
-    }
-    for (int l = 0; l < limbs; ++l) {
-      chunk_scales *s = p->scales + (row + l) / TILE_ROWS * p->chunks + chunk;
-      s->scale[(row + l) % TILE_ROWS] = scale[l];
-      s->added[(row + l) % TILE_ROWS] = -zero_of(EMBED__PANEL_I8) * total[l];
-    }
-  }
-}
-
-static void pack_x(const float *x, int64_t ldx, int64_t n, int64_t dim, int32_t group, void *packed) {
-  const packed_rows p = parts_of(packed, n, dim);
-  int64_t count = 0;
-  if (n < FEW) {
-    embed__i8_prepared_avx512vnni.pack_x(x, ldx, n, dim, group, packed);
-    return;
-  }
-  for (int64_t i = 0; i < n; ++i)
-    for (int l = limbs_of_row(x + i * ldx, dim); l > 0; --l) p.hidden[count++] = (int32_t)i;
-  *p.count = count;
-  if (count % TILE_ROWS) memset(p.digits + (tiles_for(count) - 1) * p.pairs * TILE_BYTES, 0, (size_t)(p.pairs * TILE_BYTES));
-  for (int64_t t = 0; blocks_of(dim) % 2 && t < tiles_for(count); ++t) memset(p.digits + ((t + 1) * p.pairs - 1) * TILE_BYTES, 0, TILE_BYTES);
-  for (int64_t row = 0; row < count;) {
-    int limbs = 1;
-    while (row + limbs < count && p.hidden[row + limbs] == p.hidden[row]) ++limbs;
-    pack_row(&p, row, limbs, x + p.hidden[row] * ldx, dim);
-    row += limbs;
-  }
-}
+typedef int32_t tile_sums[TILE_ROWS][TILE_ROWS];
 
 typedef struct job {
   const unsigned char *rows;
   int64_t stride, soon, count, dim;
+  int32_t group;
   packed_rows x;
   float *z;
   int64_t ldz;
   bool prepared;
-  int32_t (*sums)[TILE_ROWS][TILE_ROWS]; /* [SIDES], where tiles are stored */
+  tile_sums *sums; /* where tiles are stored */
 } job;
+
+/* ---- exact products of int8 rows ---- */
 
 /* A panel, or 16 rows, under way. Past the last: the step's first once more, without lanes. */
 typedef struct side {
@@ -133,7 +57,7 @@ INLINE void begin_chunk(const job *j, int64_t first, int64_t count, side *s, uns
 }
 
 /* The order of limbs is that of rows of digits: a hidden row's sum takes them one after the other. */
-INLINE void add_side(const job *j, const side *s, int64_t tile, const chunk_scales *by, int32_t sums[TILE_ROWS][TILE_ROWS]) {
+INLINE void add_side(const job *j, const side *s, int64_t tile, const chunk_scales *by, tile_sums sums) {
   const __m512 scale = _mm512_loadu_ps(s->scale);
   const __mmask16 lanes = lanes_mask(s->lanes);
   const int32_t *hidden = j->x.hidden + tile * TILE_ROWS;
@@ -182,19 +106,278 @@ static void multiply(const job *j, int64_t n) {
   _tile_release();
 }
 
-#define MULTIPLY(name, is_prepared)                                                                                                                    \
-  static void name(const void *rows, int64_t stride, int64_t soon, int64_t count, const void *packed, int64_t n, int64_t dim, int32_t group, float *z, \
-                   int64_t ldz) {                                                                                                                      \
-    _Alignas(64) int32_t sums[SIDES][TILE_ROWS][TILE_ROWS] = {{{0}}}; /* sanitizers do not see tiles that are stored */                                \
-    if (n < FEW)                                                                                                                                       \
-      embed__i8_##name##_avx512vnni.multiply(rows, stride, soon, count, packed, n, dim, group, z, ldz);                                                \
-    else                                                                                                                                               \
-      multiply(&(job){rows, stride, soon, count, dim, parts_of(packed, n, dim), z, ldz, is_prepared, sums}, n);                                        \
-  }
-MULTIPLY(prepared, true)
-MULTIPLY(in_place, false)
+/* ---- sums that are scaled for every block ---- */
 
-void embed__quantised_amx(embed__panel_kernels *k) {
-  k->prepared[EMBED__PANEL_I8][EMBED__EXACT] = (embed__multiplier){x_bytes, pack_x, prepared};
-  k->in_place[EMBED__PANEL_I8][EMBED__EXACT] = (embed__multiplier){x_bytes, pack_x, in_place};
+enum {
+  GROUP = 4,            /* blocks whose sums are stored while those of the four before are scaled */
+  AHEAD_MOST = 64 << 10 /* bytes of a panel up to which the next one is fetched while several tiles meet it, not the next chunk */
+};
+
+/* Tiles of a group, in the place of the others'. */
+#define X_EVEN 0
+#define X_ODD  1
+#define W_EVEN 2
+#define W_ODD  3
+#define SUMS_A 4
+#define SUMS_B 5
+#define SUMS_C 6
+#define SUMS_D 7
+
+INLINE void shape_group(int64_t hidden) {
+  tile_shapes s = {.palette = 1};
+  for (int t = X_EVEN; t <= X_ODD; ++t) shape(&s, t, hidden, BLOCK_COLUMNS);
+  for (int t = W_EVEN; t <= W_ODD; ++t) shape(&s, t, BLOCK_COLUMNS / 4, 64);
+  for (int t = SUMS_A; t <= SUMS_D; ++t) shape(&s, t, hidden, 64);
+  memory_settles();
+  _tile_loadconfig(&s);
 }
+
+/* A tile that is cleared right before its product is waited for: the four are cleared, and multiplied, side by side. */
+INLINE void multiply_group(const int8_t *x, const unsigned char *line, tile_sums to[GROUP]) {
+  memory_settles();
+  _tile_loadd(X_EVEN, x, 64);
+  _tile_loadd(W_EVEN, line, 64);
+  _tile_loadd(X_ODD, x + BLOCK_COLUMNS, 64);
+  _tile_loadd(W_ODD, line + BLOCK_BYTES, 64);
+  _tile_zero(SUMS_A);
+  _tile_zero(SUMS_B);
+  _tile_zero(SUMS_C);
+  _tile_zero(SUMS_D);
+  _tile_dpbssd(SUMS_A, X_EVEN, W_EVEN);
+  _tile_dpbssd(SUMS_B, X_ODD, W_ODD);
+  _tile_loadd(X_EVEN, x + TILE_BYTES, 64);
+  _tile_loadd(W_EVEN, line + 2 * BLOCK_BYTES, 64);
+  _tile_loadd(X_ODD, x + TILE_BYTES + BLOCK_COLUMNS, 64);
+  _tile_loadd(W_ODD, line + 3 * BLOCK_BYTES, 64);
+  _tile_dpbssd(SUMS_C, X_EVEN, W_EVEN);
+  _tile_dpbssd(SUMS_D, X_ODD, W_ODD);
+  _tile_stored(SUMS_A, to[0], 64);
+  _tile_stored(SUMS_B, to[1], 64);
+  _tile_stored(SUMS_C, to[2], 64);
+  _tile_stored(SUMS_D, to[3], 64);
+  memory_settles();
+}
+
+/* A chunk of a panel, or of 16 rows, under way: its weights as signed bytes, and what they are multiplied by. */
+typedef struct staged_chunk {
+  staged of;
+  int64_t first, blocks, row, lanes;
+} staged_chunk;
+
+typedef void stage_function(const job *j, staged_chunk *s);
+
+INLINE void signed_lines(embed__panel_form form, unsigned char *to, const unsigned char *from, int64_t lines) {
+  const __m512i zero = _mm512_set1_epi8((char)zero_of(form));
+  for (int64_t l = 0; l < 64 * lines; l += 64) _mm512_store_si512(to + l, _mm512_sub_epi8(_mm512_loadu_si512(from + l), zero));
+}
+
+INLINE void stage(embed__panel_form form, const job *j, staged_chunk *s) {
+  _Alignas(64) unsigned char scales[CHUNK_BLOCKS / K_BLOCKS * HEADER_BYTES + CHUNK_BLOCKS * 2 * ROWS];
+  if (j->prepared) {
+    const unsigned char *chunk = j->rows + s->row / ROWS * j->stride + chunk_at(form, s->first, j->group);
+    const unsigned char *line = chunk + scale_bytes(form, s->blocks, j->group);
+    if (scaling_of(form) == PER_ROW) memcpy(s->of.scale[0], chunk - chunk_at(form, s->first, j->group), sizeof s->of.scale[0]);
+    float_scales(form, chunk, s->blocks, j->group, &s->of);
+    if (in_nibbles(form)) {
+      const ints zero = _mm512_set1_epi8((char)zero_of(form));
+      unsigned char *to = s->of.bytes;
+      for (int64_t b = 0; b < s->blocks; ++b, to += BLOCK_BYTES, line += BLOCK_BYTES / 2) {
+        UNROLL for (int g = 0; g < 4; ++g) {
+          const ints both = load_ints(line + 64 * g);
+          store_ints(to + 64 * g, _mm512_sub_epi8(low_nibbles(both), zero));
+          store_ints(to + 64 * (g + 4), _mm512_sub_epi8(high_nibbles(both), zero));
+        }
+      }
+    } else {
+      signed_lines(form, s->of.bytes, line, 8 * s->blocks);
+    }
+    return;
+  }
+  const sources rows = rows_at(j->rows + s->row * j->stride, j->stride, s->lanes);
+  const int64_t begin = stored_block(form, s->first, j->group), end = stored_block(form, s->first + s->blocks, j->group);
+  for (int r = 0; r < ROWS; ++r) fetch_lines((uintptr_t)rows.row[r] + (uintptr_t)(ROWS * j->stride + begin), (end - begin) / 64 + 1);
+  scales_of_rows(form, &rows, s->lanes, s->first, s->blocks, j->group, scales);
+  float_scales(form, scales, s->blocks, j->group, &s->of);
+  if (scaling_of(form) == PER_ROW) row_scales(&rows, s->lanes, j->dim, (unsigned char *)s->of.scale[0]);
+  bytes_of_rows(form, &rows, s->first, s->blocks, j->dim, j->group, s->of.bytes);
+  if (zero_of(form)) signed_lines(form, s->of.bytes, s->of.bytes, 8 * s->blocks);
+}
+
+/* Blocks [first, first + count) of the chunk, from those of the tile of hidden rows that by and sums begin with. */
+INLINE void scale_blocks(scaling how, bool exact, const tile_sums *sum, int64_t first, int64_t count, const staged_chunk *s, const float (*by)[TILE_ROWS],
+                         const float (*sums)[TILE_ROWS], __m512 chain[TILE_ROWS]) {
+  for (int64_t b = first; b < first + count; ++b, ++sum, ++by, ++sums) {
+    const __m512 scale = how == PER_ROW ? no_reals() : _mm512_load_ps(s->of.scale[b]),
+                 offset = how == WITH_OFFSET ? _mm512_load_ps(s->of.offset[b]) : no_reals();
+    UNROLL for (int v = 0; v < TILE_ROWS; ++v) {
+      const __m512 whole = _mm512_cvtepi32_ps(_mm512_load_si512((*sum)[v]));
+      if (how == PER_ROW)
+        chain[v] = _mm512_fmadd_ps(whole, _mm512_set1_ps((*by)[v]), chain[v]);
+      else
+        chain[v] = _mm512_fmadd_ps(exact ? whole : _mm512_mul_ps(whole, _mm512_set1_ps((*by)[v])), scale, chain[v]);
+      if (how == WITH_OFFSET && !exact) chain[v] = _mm512_fnmadd_ps(offset, _mm512_set1_ps((*sums)[v]), chain[v]);
+    }
+  }
+}
+
+/* What a chunk adds to the products of a tile's hidden rows; limbs of one stand together. */
+INLINE void add_limbs(scaling how, const job *j, const staged_chunk *s, int64_t tile, const __m512 chain[TILE_ROWS]) {
+  const __mmask16 lanes = lanes_mask(s->lanes);
+  const int32_t *hidden = j->x.hidden + tile * TILE_ROWS;
+  const int64_t rows = rows_of_tile(*j->x.count, tile);
+  const float *by = j->x.scales[tile * j->x.chunks + s->first / CHUNK_BLOCKS].scale;
+  _Alignas(64) float kept[TILE_ROWS][TILE_ROWS];
+  UNROLL for (int v = 0; v < TILE_ROWS; ++v) _mm512_store_ps(kept[v], chain[v]);
+  for (int64_t v = 0; v < rows;) {
+    const int32_t row = hidden[v];
+    float *z = j->z + row * j->ldz + s->row;
+    __m512 sum = _mm512_maskz_loadu_ps(lanes, z);
+    if (how == WITH_OFFSET && (v > 0 || tile == 0 || hidden[-1] != row)) {
+      const float(*sums)[TILE_ROWS] = (const float(*)[TILE_ROWS])(j->x.sums + tile * j->x.blocks + s->first);
+      __m512 offsets = no_reals();
+      for (int64_t b = 0; b < s->blocks; ++b) offsets = _mm512_fmadd_ps(_mm512_load_ps(s->of.offset[b]), _mm512_set1_ps(sums[b][v]), offsets);
+      sum = _mm512_sub_ps(sum, offsets);
+    }
+    for (; v < rows && hidden[v] == row; ++v) sum = _mm512_fmadd_ps(_mm512_load_ps(kept[v]), _mm512_set1_ps(by[v]), sum);
+    _mm512_mask_storeu_ps(z, lanes, sum);
+  }
+}
+
+INLINE void add_rounded(scaling how, const job *j, const staged_chunk *s, int64_t tile, const __m512 chain[TILE_ROWS]) {
+  const __mmask16 lanes = lanes_mask(s->lanes), before = s->first ? lanes : 0;
+  const int64_t rows = rows_of_tile(*j->x.count, tile);
+  const __m512 scale = how == PER_ROW ? _mm512_load_ps(s->of.scale[0]) : no_reals();
+  float *z = j->z + tile * TILE_ROWS * j->ldz + s->row;
+  UNROLL for (int v = 0; v < TILE_ROWS; ++v) {
+    if (v >= rows) break;
+    const __m512 sum = _mm512_maskz_loadu_ps(before, z + v * j->ldz);
+    _mm512_mask_storeu_ps(z + v * j->ldz, lanes, how == PER_ROW ? _mm512_fmadd_ps(chain[v], scale, sum) : _mm512_add_ps(sum, chain[v]));
+  }
+}
+
+/* What soon follows, fetched a few lines with every group: the next chunk, or the same one of the next panel. */
+typedef struct fetching {
+  uintptr_t at;
+  int64_t lines;
+} fetching;
+
+INLINE fetching begin_fetching(embed__panel_form form, const job *j, const staged_chunk *s, int64_t tiles) {
+  const int64_t bytes = chunk_bytes(form, s->blocks, j->group), ahead = tiles > 1 && j->stride <= AHEAD_MOST ? j->soon : bytes;
+  const int64_t groups = tiles * ((s->blocks + GROUP - 1) / GROUP), at = s->row / ROWS * j->stride + chunk_at(form, s->first, j->group) + ahead;
+  return (fetching){(uintptr_t)j->rows + (uintptr_t)at, j->prepared ? (bytes / 64 + groups - 1) / groups : 0};
+}
+
+INLINE void multiply_blocks(scaling how, bool exact, embed__panel_form form, stage_function *stage_one, const job *j, int64_t n) {
+  const int64_t panels = tiles_for(j->count), tiles = tiles_for(*j->x.count);
+  tile_sums *now = j->sums, *next = j->sums + GROUP;
+  staged_chunk s;
+  if (n < 1 || j->count < 1) return;
+  for (int64_t i = 0; exact && i < n; ++i) memset(j->z + i * j->ldz, 0, (size_t)j->count * 4);
+  shape_group(*j->x.count < TILE_ROWS ? *j->x.count : TILE_ROWS);
+  for (int64_t p = 0; p < panels; ++p) {
+    s.row = p * ROWS;
+    s.lanes = j->count - s.row < ROWS ? j->count - s.row : ROWS;
+    for (s.first = 0; s.first < j->x.blocks; s.first += CHUNK_BLOCKS) {
+      const int8_t *x = j->x.digits + s.first / 2 * TILE_BYTES;
+      s.blocks = j->x.blocks - s.first < CHUNK_BLOCKS ? j->x.blocks - s.first : CHUNK_BLOCKS;
+      stage_one(j, &s);
+      fetching fetch = begin_fetching(form, j, &s, tiles);
+      multiply_group(x, s.of.bytes, now);
+      for (int64_t tile = 0; tile < tiles; ++tile, x += j->x.pairs * TILE_BYTES) {
+        const int64_t at = tile * j->x.blocks + s.first;
+        __m512 chain[TILE_ROWS];
+        UNROLL for (int v = 0; v < TILE_ROWS; ++v) chain[v] = no_reals();
+        for (int64_t b = 0; b < s.blocks; b += GROUP) {
+          const bool more = b + GROUP < s.blocks;
+          if (more)
+            multiply_group(x + (b + GROUP) / 2 * TILE_BYTES, s.of.bytes + (b + GROUP) * BLOCK_BYTES, next);
+          else if (tile + 1 < tiles)
+            multiply_group(x + j->x.pairs * TILE_BYTES, s.of.bytes, next);
+          fetch_lines(fetch.at, fetch.lines);
+          fetch.at += (uintptr_t)(64 * fetch.lines);
+          scale_blocks(how, exact, now, b, more ? GROUP : s.blocks - b, &s, (const float(*)[TILE_ROWS])(j->x.by + at + b),
+                       (const float(*)[TILE_ROWS])(j->x.sums + at + b), chain);
+          tile_sums *const done = now;
+          now = next;
+          next = done;
+        }
+        if (exact)
+          add_limbs(how, j, &s, tile, chain);
+        else
+          add_rounded(how, j, &s, tile, chain);
+      }
+    }
+  }
+  _tile_release();
+}
+
+#define SCALED(name, how, exact) \
+  static void name(embed__panel_form form, stage_function *stage_one, const job *j, int64_t n) { multiply_blocks(how, exact, form, stage_one, j, n); }
+SCALED(exact_per_block, PER_BLOCK, true)
+SCALED(exact_with_offset, WITH_OFFSET, true)
+SCALED(rounded_per_row, PER_ROW, false)
+SCALED(rounded_per_block, PER_BLOCK, false)
+SCALED(rounded_with_offset, WITH_OFFSET, false)
+
+INLINE void multiply_scaled(embed__panel_form form, bool exact, stage_function *stage_one, const job *j, int64_t n) {
+  switch (scaling_of(form)) {
+    case PER_ROW: rounded_per_row(form, stage_one, j, n); break;
+    case WITH_OFFSET: (exact ? exact_with_offset : rounded_with_offset)(form, stage_one, j, n); break;
+    default: (exact ? exact_per_block : rounded_per_block)(form, stage_one, j, n);
+  }
+}
+
+/* ---- multipliers ---- */
+
+#define WAY(name, form, activation, mode, way, is_prepared)                                                                                                   \
+  static void way##_##name##_##mode(const void *rows, int64_t stride, int64_t soon, int64_t count, const void *packed, int64_t n, int64_t dim, int32_t group, \
+                                    float *z, int64_t ldz) {                                                                                                  \
+    _Alignas(64) tile_sums sums[2 * GROUP] = {{{0}}}; /* sanitizers do not see tiles that are stored */                                                       \
+    const bool exact = activation == EMBED__EXACT;                                                                                                            \
+    if (too_few(form, exact, n)) {                                                                                                                            \
+      embed__##way##_avx512vnni[form][activation].multiply(rows, stride, soon, count, packed, n, dim, group, z, ldz);                                         \
+      return;                                                                                                                                                 \
+    }                                                                                                                                                         \
+    const job j = {rows, stride, soon, count, dim, group, parts_of(form, exact, packed, n, dim), z, ldz, is_prepared, sums};                                  \
+    if (exact && scaling_of(form) == PER_ROW)                                                                                                                 \
+      multiply(&j, n);                                                                                                                                        \
+    else                                                                                                                                                      \
+      multiply_scaled(form, exact, stage_##name, &j, n);                                                                                                      \
+  }
+#define MULTIPLIER(name, form, activation, mode)                                                                       \
+  static int64_t x_bytes_##name##_##mode(int64_t n, int64_t dim, int32_t group) {                                      \
+    const bool exact = activation == EMBED__EXACT;                                                                     \
+    if (too_few(form, exact, n)) return embed__prepared_avx512vnni[form][activation].x_bytes(n, dim, group);           \
+    return tile_bytes_of(form, exact, n, dim);                                                                         \
+  }                                                                                                                    \
+  static void pack_##name##_##mode(const float *x, int64_t ldx, int64_t n, int64_t dim, int32_t group, void *packed) { \
+    const bool exact = activation == EMBED__EXACT;                                                                     \
+    if (too_few(form, exact, n))                                                                                       \
+      embed__prepared_avx512vnni[form][activation].pack_x(x, ldx, n, dim, group, packed);                              \
+    else                                                                                                               \
+      pack_tiles(form, exact, x, ldx, n, dim, packed);                                                                 \
+  }                                                                                                                    \
+  WAY(name, form, activation, mode, prepared, true)                                                                    \
+  WAY(name, form, activation, mode, in_place, false)
+#define FORM(name, form)                                                         \
+  static void stage_##name(const job *j, staged_chunk *s) { stage(form, j, s); } \
+  MULTIPLIER(name, form, EMBED__EXACT, exact)                                    \
+  MULTIPLIER(name, form, EMBED__ROUNDED_Q8_0, rounded)
+
+/* Q6_K has two scales in a block, half as much to multiply for each: vectors are as fast. */
+#define TILED_FORMS(X)       \
+  X(i8, EMBED__PANEL_I8)     \
+  X(i4, EMBED__PANEL_I4)     \
+  X(q8_0, EMBED__PANEL_Q8_0) \
+  X(q4_0, EMBED__PANEL_Q4_0) \
+  X(q4_k, EMBED__PANEL_Q4_K) \
+  X(q5_k, EMBED__PANEL_Q5_K)
+TILED_FORMS(FORM)
+
+#define USE(name, form)                                                                                                                     \
+  k->prepared[form][EMBED__EXACT] = (embed__multiplier){x_bytes_##name##_exact, pack_##name##_exact, prepared_##name##_exact};              \
+  k->in_place[form][EMBED__EXACT] = (embed__multiplier){x_bytes_##name##_exact, pack_##name##_exact, in_place_##name##_exact};              \
+  k->prepared[form][EMBED__ROUNDED_Q8_0] = (embed__multiplier){x_bytes_##name##_rounded, pack_##name##_rounded, prepared_##name##_rounded}; \
+  k->in_place[form][EMBED__ROUNDED_Q8_0] = (embed__multiplier){x_bytes_##name##_rounded, pack_##name##_rounded, in_place_##name##_rounded};
+
+void embed__quantised_amx(embed__panel_kernels *k) { TILED_FORMS(USE) }
