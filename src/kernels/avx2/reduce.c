@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/template.h"
+
 /* The last t < 8 values; past them stands -inf, which is no maximum and whose exp is 0. */
 static __m256 load_part(const float *z, int64_t t) {
   float copy[8] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY};
@@ -102,28 +104,33 @@ static void exp_moments(const float *z, int64_t n, float max, double scale, doub
   sums[1] = sum_of(moment[0], moment[1]);
 }
 
-static unsigned passes(__m256 z, __m256 threshold) {
-  return (unsigned)_mm256_movemask_ps(_mm256_or_ps(_mm256_cmp_ps(z, threshold, _CMP_GE_OQ), _mm256_cmp_ps(z, z, _CMP_UNORD_Q)));
+/* A number that is not below the threshold, or NaN: one comparison. Of a threshold that is NaN, which nothing is below: NaN alone. */
+INLINE unsigned passes(bool nan_alone, __m256 z, __m256 threshold) {
+  return (unsigned)_mm256_movemask_ps(nan_alone ? _mm256_cmp_ps(z, z, _CMP_UNORD_Q) : _mm256_cmp_ps(z, threshold, _CMP_NLT_UQ));
+}
+INLINE unsigned passes_at(bool nan_alone, const float *z, int64_t n, __m256 threshold) { /* the first n, up to 8 */
+  return n >= 8 ? passes(nan_alone, _mm256_loadu_ps(z), threshold) : passes(nan_alone, load_part(z, n), threshold) & ((1u << n) - 1);
 }
 
+INLINE int64_t count_passing(bool nan_alone, const float *z, int64_t n, float threshold) {
+  const __m256 least = _mm256_set1_ps(threshold);
+  int64_t found = 0;
+  for (int64_t i = 0; i < n; i += 8) found += __builtin_popcount(passes_at(nan_alone, z + i, n - i, least));
+  return found;
+}
 static int64_t count_at_least(const float *z, int64_t n, float threshold) {
-  const __m256 least = _mm256_set1_ps(threshold);
-  int64_t found = 0;
-  for (int64_t i = 0; i < n; i += 8) {
-    unsigned mask = n - i >= 8 ? passes(_mm256_loadu_ps(z + i), least) : passes(load_part(z + i, n - i), least) & ((1u << (n - i)) - 1);
-    found += __builtin_popcount(mask);
-  }
-  return found;
+  return isnan(threshold) ? count_passing(true, z, n, threshold) : count_passing(false, z, n, threshold);
 }
 
-static int64_t at_least(const float *z, int64_t n, float threshold, int32_t *index) {
+INLINE int64_t put_passing(bool nan_alone, const float *z, int64_t n, float threshold, int32_t *index) {
   const __m256 least = _mm256_set1_ps(threshold);
   int64_t found = 0;
-  for (int64_t i = 0; i < n; i += 8) {
-    unsigned mask = n - i >= 8 ? passes(_mm256_loadu_ps(z + i), least) : passes(load_part(z + i, n - i), least) & ((1u << (n - i)) - 1);
-    for (; mask; mask &= mask - 1) index[found++] = (int32_t)i + __builtin_ctz(mask);
-  }
+  for (int64_t i = 0; i < n; i += 8)
+    for (unsigned mask = passes_at(nan_alone, z + i, n - i, least); mask; mask &= mask - 1) index[found++] = (int32_t)i + __builtin_ctz(mask);
   return found;
+}
+static int64_t at_least(const float *z, int64_t n, float threshold, int32_t *index) {
+  return isnan(threshold) ? put_passing(true, z, n, threshold, index) : put_passing(false, z, n, threshold, index);
 }
 
 void embed__reduce_avx2(embed__reduce_kernels *k) {

@@ -4,6 +4,8 @@
 #include <immintrin.h>
 #include <math.h>
 
+#include "kernels/template.h"
+
 static __mmask16 first(int64_t t) { return (__mmask16)((1u << t) - 1); }
 
 /* vmaxps gives its second operand when one is NaN: a NaN of z never gets into best. */
@@ -98,23 +100,27 @@ static void exp_moments(const float *z, int64_t n, float max, double scale, doub
   sums[1] = _mm512_reduce_add_pd(_mm512_add_pd(moment[0], moment[1]));
 }
 
-static __mmask16 passes(__m512 z, __m512 threshold) {
-  return (__mmask16)(_mm512_cmp_ps_mask(z, threshold, _CMP_GE_OQ) | _mm512_cmp_ps_mask(z, z, _CMP_UNORD_Q));
+/* A number that is not below the threshold, or NaN: one comparison. Of a threshold that is NaN, which nothing is below: NaN alone. */
+INLINE __mmask16 passes(bool nan_alone, __m512 z, __m512 threshold) {
+  return nan_alone ? _mm512_cmp_ps_mask(z, z, _CMP_UNORD_Q) : _mm512_cmp_ps_mask(z, threshold, _CMP_NLT_UQ);
 }
 
-static int64_t count_at_least(const float *z, int64_t n, float threshold) {
+INLINE int64_t count_passing(bool nan_alone, const float *z, int64_t n, float threshold) {
   const __m512 least = _mm512_set1_ps(threshold);
   int64_t found = 0, i = 0;
   for (; i + 64 <= n; i += 64) {
     uint64_t mask = 0;
-    for (int v = 0; v < 4; ++v) mask |= (uint64_t)passes(_mm512_loadu_ps(z + i + 16 * v), least) << 16 * v;
+    for (int v = 0; v < 4; ++v) mask |= (uint64_t)passes(nan_alone, _mm512_loadu_ps(z + i + 16 * v), least) << 16 * v;
     found += __builtin_popcountll(mask);
   }
   for (; i < n; i += 16) {
     __mmask16 part = n - i < 16 ? first(n - i) : (__mmask16)0xFFFF;
-    found += __builtin_popcount(part & passes(_mm512_maskz_loadu_ps(part, z + i), least));
+    found += __builtin_popcount(part & passes(nan_alone, _mm512_maskz_loadu_ps(part, z + i), least));
   }
   return found;
+}
+static int64_t count_at_least(const float *z, int64_t n, float threshold) {
+  return isnan(threshold) ? count_passing(true, z, n, threshold) : count_passing(false, z, n, threshold);
 }
 
 /* Writes the positions i + lane of the mask's lanes. Compressed in a register: to memory it is far slower on Zen. */
@@ -127,20 +133,23 @@ static int64_t put(int32_t *index, int64_t i, __mmask16 mask) {
 }
 
 /* Few pass as a rule: four vectors are looked at together. */
-static int64_t at_least(const float *z, int64_t n, float threshold, int32_t *index) {
+INLINE int64_t put_passing(bool nan_alone, const float *z, int64_t n, float threshold, int32_t *index) {
   const __m512 least = _mm512_set1_ps(threshold);
   int64_t found = 0, i = 0;
   for (; i + 64 <= n; i += 64) {
     __mmask16 mask[4];
-    for (int v = 0; v < 4; ++v) mask[v] = passes(_mm512_loadu_ps(z + i + 16 * v), least);
+    for (int v = 0; v < 4; ++v) mask[v] = passes(nan_alone, _mm512_loadu_ps(z + i + 16 * v), least);
     if (!(mask[0] | mask[1] | mask[2] | mask[3])) continue;
     for (int v = 0; v < 4; ++v) found += put(index + found, i + 16 * v, mask[v]);
   }
   for (; i < n; i += 16) {
     __mmask16 part = n - i < 16 ? first(n - i) : (__mmask16)0xFFFF;
-    found += put(index + found, i, part & passes(_mm512_maskz_loadu_ps(part, z + i), least));
+    found += put(index + found, i, part & passes(nan_alone, _mm512_maskz_loadu_ps(part, z + i), least));
   }
   return found;
+}
+static int64_t at_least(const float *z, int64_t n, float threshold, int32_t *index) {
+  return isnan(threshold) ? put_passing(true, z, n, threshold, index) : put_passing(false, z, n, threshold, index);
 }
 
 void embed__reduce_avx512(embed__reduce_kernels *k) {
