@@ -14,7 +14,7 @@
 
 enum {
   GIVEN_CHUNK = 128, /* rows of the caller's logits at once */
-  GIVEN_BLOCKS = 16, /* blocks per task of few of them, */
+  GIVEN_BLOCKS = 64, /* blocks per task of few of them, */
   GIVEN_ROWS = 8,    /* up to here; of more rows a task takes nearly always one whole, which fills one heap */
   MOST_GIVEN_BLOCKS = 256,
   LANES = 16,             /* maxima of a block */
