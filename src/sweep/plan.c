@@ -21,7 +21,7 @@ enum {
   LIMBS_DECODED_ROWS = 128, /* and all others, */
   LIMBS_DIM = 64,           /* of that many columns: tiles are filled up to 32 */
   PACK_BYTES = 512 << 10,   /* of panels at once, per worker: they meet all hidden rows from L2 */
-  LIMBS_BYTES = 1280 << 10, /* of limbs, whose hidden rows are larger and come from L3 again for each of these */
+  LIMBS_BYTES = 896 << 10,  /* of limbs, which stay in L2 while hidden rows, that may come from L3, meet them tile after tile */
   BLOCK_BYTES = 8 << 20,    /* of a block's panels, per worker */
   OWN_CHUNK = 128,          /* hidden rows per pass: products that are reduced at once stay in L2 */
   OUT_CHUNK = 512,          /* and where they are all kept */

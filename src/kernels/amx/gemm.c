@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Products of words of two bfloats, and of floats in limbs (limbs.h): 32 rows of A, for a chain as tiles in one run, meet all strips. */
+/* Products of words of two bfloats, and of floats in limbs (limbs.h): 32 rows of A, where they do not lie so for a chain as tiles in one run, meet
+ * all strips. */
 #include "kernels/gemm.h"
 
 #include "kernels/amx/limbs.h"
@@ -45,7 +46,7 @@ INLINE void take_columns(const uint32_t *a, int64_t lda, int64_t rows, int64_t w
 }
 
 typedef struct block {
-  uint32_t *a;      /* [STEPS][limbs][2 halves of the rows][TILE_WORDS] */
+  uint32_t *a;      /* [STEPS][limbs][2 halves of the rows][TILE_WORDS], where A's tiles are not loaded from where it is */
   uint32_t *last_b; /* [limbs][LAST_WORDS] the last words of a strip, and zeros */
   float *sums;      /* [TILE_WORDS] */
 } block;
@@ -64,6 +65,11 @@ INLINE void take_block(const embed__gemm *g, bool by_columns, int limbs, int64_t
       }
     }
   }
+}
+
+/* Whether these rows of A are loaded as they lie: whole tiles, each row of them a line. */
+INLINE bool lies_in_tiles(const embed__gemm *g, bool by_columns, int64_t row, int64_t words) {
+  return !by_columns && g->m - row >= ROWS && words % WORDS == 0 && g->lda % WORDS == 0 && g->a_plane % WORDS == 0 && (uintptr_t)g->a % 64 == 0;
 }
 
 /* What is fetched in a step: of the tiles' part of C, and of what the caller reads next. */
@@ -85,26 +91,23 @@ INLINE void fetch_step(fetch *f) {
   f->soon += (uintptr_t)(64 * f->soon_lines);
 }
 
-/* 32 rows and a strip for a chain, which begins at 0. */
-INLINE void sum_chain(int limbs, const embed__gemm *g, const block *b, const uint32_t *strip, int64_t words, fetch *f) {
-  operands o = {.a = (const unsigned char *)b->a,
-                .b = (const unsigned char *)strip,
-                .a_half = TILE_BYTES,
-                .a_limb = 2 * TILE_BYTES,
-                .b_half = 64,
-                .b_limb = 4 * g->b_plane,
-                .b_row = STRIP_BYTES};
+/* 32 rows and a strip for a chain, which begins at 0. o: A's part; a_step: bytes of it in a step. */
+INLINE void sum_chain(int limbs, const embed__gemm *g, const block *b, operands o, int64_t a_step, const uint32_t *strip, int64_t words, fetch *f) {
+  o.b = (const unsigned char *)strip;
+  o.b_half = 64;
+  o.b_limb = 4 * g->b_plane;
+  o.b_row = STRIP_BYTES;
   const int64_t rest = words % WORDS;
   for (int l = 0; rest && l < limbs; ++l)
     memcpy(b->last_b + l * LAST_WORDS, strip + l * g->b_plane + (words - rest) * EMBED__STRIP, (size_t)(rest * STRIP_BYTES));
   begin_squares();
-  for (int64_t w = 0; w < words; w += WORDS, o.a += limbs * 2 * TILE_BYTES, o.b += WORDS * STRIP_BYTES) {
+  for (int64_t w = 0; w < words; w += WORDS, o.a += a_step, o.b += WORDS * STRIP_BYTES) {
     fetch_step(f);
     if (words - w < WORDS) {
       o.b = (const unsigned char *)b->last_b;
       o.b_limb = 4 * LAST_WORDS;
     }
-    add_step(limbs, limbs, true, &o);
+    add_step(limbs, limbs, true, true, &o);
   }
 }
 
@@ -142,12 +145,20 @@ INLINE void gemm(bool by_columns, int limbs, const embed__gemm *g, const block *
     const int64_t words = g->k - j < EMBED__PAIR_CHAIN ? g->k - j : EMBED__PAIR_CHAIN;
     const bool add = g->add || j > 0;
     for (int64_t row = 0; row < g->m; row += ROWS) {
-      take_block(g, by_columns, limbs, row, j, words, b);
+      operands o = {.a = (const unsigned char *)b->a, .a_half = TILE_BYTES, .a_limb = 2 * TILE_BYTES, .a_row = 64};
+      const bool lies = lies_in_tiles(g, by_columns, row, words);
+      if (lies)
+        o = (operands){.a = (const unsigned char *)((const uint32_t *)g->a + row * g->lda + j),
+                       .a_half = 4 * TILE_ROWS * g->lda,
+                       .a_limb = 4 * g->a_plane,
+                       .a_row = 4 * g->lda};
+      else
+        take_block(g, by_columns, limbs, row, j, words, b);
       for (int64_t column = 0; column < g->n; column += EMBED__STRIP) {
         f.c = g->c + row * g->ldc + column;
         f.c_end = add ? g->c + (g->m - row < ROWS ? g->m : row + ROWS) * g->ldc : f.c;
         f.soon_lines = f.soon < soon_end ? lines : 0;
-        sum_chain(limbs, g, b, (const uint32_t *)g->b + column * g->k + j * EMBED__STRIP, words, &f);
+        sum_chain(limbs, g, b, o, lies ? 64 : limbs * 2 * TILE_BYTES, (const uint32_t *)g->b + column * g->k + j * EMBED__STRIP, words, &f);
         keep_sums(limbs, g, b->sums, row, column, add);
       }
     }

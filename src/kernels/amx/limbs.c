@@ -46,43 +46,39 @@ static bool holds(int form, const extent *e) {
   return form == EMBED__PANEL_F16 ? most < 0x7C00 : least >= 0x0080 - 1 && most <= size_bits(EMBED__LIMBS_MOST) >> 16;
 }
 
-/* 16 rows of 32 columns. */
-INLINE void pack_step(int form, const unsigned char *rows, int64_t row_bytes, unsigned char *tiles, extent *e) {
-  const int across = form == EMBED__PANEL_F32 ? STEP : STEP / 2;
-  UNROLL for (int w = 0; w < across; w += 4) {
-    floats column[4][1];
-    turned_square(rows + 4 * w, row_bytes, column);
-    UNROLL for (int c = 0; c < 4; ++c) {
-      const __m512i word = _mm512_castps_si512(column[c][0]);
-      if (form == EMBED__PANEL_F32) {
-        column[c][0] = scaled(column[c][0], &e->most);
-        if (c % 2) part_floats(LIMBS, true, column[c - 1][0], column[c][0], 0xFFFF, tiles + (w + c) / 2 * 64, TILE_BYTES);
-        continue;
-      }
-      take_shorts(e, word);
-      if (form == EMBED__PANEL_BF16)
-        _mm512_store_si512(tiles + (w + c) * 64, word);
-      else
-        part_floats(2, true, of_halves(_mm512_cvtepi32_epi16(word)), of_halves(_mm512_cvtepi32_epi16(_mm512_srli_epi32(word, 16))), 0xFFFF,
-                    tiles + (w + c) * 64, TILE_BYTES);
-    }
+/* A row's 32 columns, or as many as are there: a line of each limb's tile. */
+INLINE void pack_line(int form, const unsigned char *row, int64_t columns, unsigned char *to, extent *e) {
+  const __mmask32 there = columns < STEP ? (__mmask32)((1u << columns) - 1) : (__mmask32)-1;
+  if (form == EMBED__PANEL_F32) {
+    const __m512 low = _mm512_maskz_loadu_ps((__mmask16)there, row), high = _mm512_maskz_loadu_ps((__mmask16)(there >> WIDTH), row + WIDTH * 4);
+    part_floats(LIMBS, true, scaled(low, &e->most), scaled(high, &e->most), 0xFFFF, to, TILE_BYTES);
+    return;
   }
+  const __m512i v = _mm512_maskz_loadu_epi16(there, row);
+  take_shorts(e, v);
+  if (form == EMBED__PANEL_BF16)
+    _mm512_store_si512(to, v);
+  else
+    part_floats(2, true, of_halves(_mm512_castsi512_si256(v)), of_halves(_mm512_extracti64x4_epi64(v, 1)), 0xFFFF, to, TILE_BYTES);
 }
 
+/* A step of 16 rows, of which count are there: the others are zeros. */
+INLINE void pack_step(int form, const unsigned char *rows, int64_t row_bytes, int64_t count, int64_t columns, unsigned char *tiles, extent *e) {
+  for (int64_t r = 0; r < count; ++r) pack_line(form, rows + r * row_bytes, columns, tiles + r * 64, e);
+  for (int l = 0; count < TILE_ROWS && l < limbs_of(form); ++l) memset(tiles + l * TILE_BYTES + count * 64, 0, (size_t)(TILE_ROWS - count) * 64);
+}
+
+/* Bfloats, which are only copied, row after row: in steps across all rows they take half as long again, floats a quarter less. */
 INLINE void pack_panel(int form, const unsigned char *rows, int64_t row_bytes, int64_t count, int64_t dim, unsigned char *panel) {
-  const int64_t element = form == EMBED__PANEL_F32 ? 4 : 2;
+  const int64_t element = form == EMBED__PANEL_F32 ? 4 : 2, step_bytes = limbs_of(form) * TILE_BYTES;
   unsigned char *tiles = panel + HEADER_BYTES;
   extent e = {_mm512_set1_epi32(-1), _mm512_setzero_si512()};
   memset(panel, 0, HEADER_BYTES);
-  for (int64_t j = 0; j < dim; j += STEP, tiles += limbs_of(form) * TILE_BYTES) {
-    if (count == EMBED__PANEL_ROWS && j + STEP <= dim) {
-      pack_step(form, rows + j * element, row_bytes, tiles, &e);
-      continue;
-    }
-    unsigned char part[EMBED__PANEL_ROWS][STEP * 4];
-    memset(part, 0, sizeof part);
-    for (int64_t r = 0; r < count; ++r) memcpy(part[r], rows + r * row_bytes + j * element, (size_t)((dim - j < STEP ? dim - j : STEP) * element));
-    pack_step(form, part[0], sizeof part[0], tiles, &e);
+  if (form == EMBED__PANEL_BF16 && count == TILE_ROWS) {
+    for (int64_t r = 0; r < count; ++r)
+      for (int64_t j = 0; j < dim; j += STEP) pack_line(form, rows + r * row_bytes + j * element, dim - j, tiles + j / STEP * step_bytes + r * 64, &e);
+  } else {
+    for (int64_t j = 0; j < dim; j += STEP, tiles += step_bytes) pack_step(form, rows + j * element, row_bytes, count, dim - j, tiles, &e);
   }
   if (holds(form, &e)) {
     panel[0] = IN_LIMBS;
@@ -91,7 +87,7 @@ INLINE void pack_panel(int form, const unsigned char *rows, int64_t row_bytes, i
   plain_kernels().pack[form](rows, row_bytes, count, dim, 0, panel + HEADER_BYTES, false);
 }
 
-/* --- hidden rows: by 16 of them and 32 columns a tile of each limb; behind them as the plain multiplier has them --- */
+/* --- hidden rows: by 16 of them and 32 columns a tile of each limb, a lane for each row; behind them as the plain multiplier has them --- */
 
 static int64_t limbs_bytes(int64_t n, int64_t dim) { return tiles_for(n) * steps_of(dim) * LIMBS * TILE_BYTES; }
 
@@ -100,32 +96,47 @@ static int64_t x_bytes(int64_t n, int64_t dim, int32_t group) {
   return limbs_bytes(n, dim) + (n * dim * 4 + 63) / 64 * 64;
 }
 
-/* scale: what makes LIMBS_SCALE's square with that of the panels. */
-INLINE void pack_hidden(float scale, const float *x, int64_t ldx, int64_t n, int64_t dim, unsigned char *out) {
-  const int64_t tile_bytes = steps_of(dim) * LIMBS * TILE_BYTES;
+/* 32 columns of 16 rows. A word is two columns: those of rows that are taken apart lie 16 from each other, those of stored words side by side. */
+INLINE void pack_columns(bool side_by_side, float scale, const float *x, int64_t ldx, unsigned char *to) {
   const floats by = spread(scale);
-  if (n % TILE_ROWS) memset(out + (tiles_for(n) - 1) * tile_bytes, 0, (size_t)tile_bytes);
-  for (int64_t i = 0; i < n; ++i) {
-    const float *row = x + i * ldx;
-    unsigned char *to = out + i / TILE_ROWS * tile_bytes + i % TILE_ROWS * 64;
-    for (int64_t j = 0; j < dim; j += STEP, to += LIMBS * TILE_BYTES) {
-      const int64_t left = dim - j;
-      const floats low = left >= WIDTH ? load(row + j) : load_part(row + j, left);
-      const floats high = left >= STEP ? load(row + j + WIDTH) : left > WIDTH ? load_part(row + j + WIDTH, left - WIDTH) : zeros();
-      part_floats(LIMBS, false, times(low, by), times(high, by), 0xFFFF, to, TILE_BYTES);
+  UNROLL for (int w = 0; w < WIDTH; w += 4) {
+    floats first[4][1], second[4][1];
+    turned_square((const unsigned char *)(x + (side_by_side ? 2 * w : w)), ldx * 4, first);
+    turned_square((const unsigned char *)(x + (side_by_side ? 2 * w + 4 : w + WIDTH)), ldx * 4, second);
+    UNROLL for (int c = 0; c < 4; ++c) {
+      const floats a = !side_by_side ? first[c][0] : c < 2 ? first[2 * c][0] : second[2 * c - 4][0];
+      const floats b = !side_by_side ? second[c][0] : c < 2 ? first[2 * c + 1][0] : second[2 * c - 3][0];
+      part_floats(LIMBS, true, times(a, by), times(b, by), 0xFFFF, to + (w + c) * 64, TILE_BYTES);
     }
   }
-  plain_kernels().prepared[EMBED__PANEL_F32][EMBED__EXACT].pack_x(x, ldx, n, dim, 0, out + limbs_bytes(n, dim));
 }
 
-static void pack_x(const float *x, int64_t ldx, int64_t n, int64_t dim, int32_t group, void *packed) {
-  (void)group;
-  pack_hidden(LIMBS_SCALE, x, ldx, n, dim, packed);
+/* scale: what makes LIMBS_SCALE's square with that of the panels. */
+INLINE void pack_hidden(bool side_by_side, float scale, const float *x, int64_t ldx, int64_t n, int64_t dim, unsigned char *out) {
+  unsigned char *to = out;
+  for (int64_t i = 0; i < n; i += TILE_ROWS) {
+    for (int64_t j = 0; j < dim; j += STEP, to += LIMBS * TILE_BYTES) {
+      if (n - i >= TILE_ROWS && dim - j >= STEP) {
+        pack_columns(side_by_side, scale, x + i * ldx + j, ldx, to);
+        continue;
+      }
+      float part[TILE_ROWS][STEP];
+      memset(part, 0, sizeof part);
+      for (int64_t r = i; r < n && r < i + TILE_ROWS; ++r) memcpy(part[r - i], x + r * ldx + j, (size_t)(dim - j < STEP ? dim - j : STEP) * 4);
+      pack_columns(side_by_side, scale, part[0], STEP, to);
+    }
+  }
+  plain_kernels().prepared[EMBED__PANEL_F32][EMBED__EXACT].pack_x(x, ldx, n, dim, 0, to);
 }
-static void pack_x_of_shorts(const float *x, int64_t ldx, int64_t n, int64_t dim, int32_t group, void *packed) {
-  (void)group;
-  pack_hidden(LIMBS_SCALE * LIMBS_SCALE, x, ldx, n, dim, packed);
-}
+
+#define PACK_X(name, side_by_side, scale)                                                              \
+  static void name(const float *x, int64_t ldx, int64_t n, int64_t dim, int32_t group, void *packed) { \
+    (void)group;                                                                                       \
+    pack_hidden(side_by_side, scale, x, ldx, n, dim, packed);                                          \
+  }
+PACK_X(pack_x_f32, false, LIMBS_SCALE)
+PACK_X(pack_x_f16, false, LIMBS_SCALE *LIMBS_SCALE)
+PACK_X(pack_x_bf16, true, LIMBS_SCALE *LIMBS_SCALE)
 
 /* --- products --- */
 
@@ -139,7 +150,7 @@ typedef struct job {
 
 typedef struct side {
   const unsigned char *tiles;
-  int64_t row, lanes; /* lanes 0: it is the other side once more */
+  int64_t row, lanes;
 } side;
 
 INLINE side side_of(const job *j, int64_t panel) {
@@ -147,67 +158,88 @@ INLINE side side_of(const job *j, int64_t panel) {
   return (side){j->panels + panel * j->stride + HEADER_BYTES, row, left < EMBED__PANEL_ROWS ? left : EMBED__PANEL_ROWS};
 }
 
+INLINE bool is_in_limbs(const job *j, int64_t panel) { return j->panels[panel * j->stride] == IN_LIMBS; }
+INLINE bool pair_at(const job *j, int64_t panel) { return panel + 1 < tiles_for(j->count) && is_in_limbs(j, panel) && is_in_limbs(j, panel + 1); }
+
+/* A tile of sums has a line for each row of the panel. */
 INLINE void add_side(const job *j, const side *s, int64_t tile, float sums[TILE_ROWS][TILE_ROWS], bool add) {
   const __mmask16 lanes = lanes_mask(s->lanes);
-  for (int64_t v = 0; v < rows_of_tile(j->n, tile); ++v) {
-    float *z = j->z + (tile * TILE_ROWS + v) * j->ldz + s->row;
-    const __m512 sum = _mm512_mul_ps(_mm512_load_ps(sums[v]), _mm512_set1_ps(LIMBS_UNSCALE));
-    _mm512_mask_storeu_ps(z, lanes, add ? _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, z), sum) : sum);
+  const int64_t rows = rows_of_tile(j->n, tile);
+  for (int64_t v = 0; v < rows; v += 4) {
+    floats column[4][1];
+    turned_square((const unsigned char *)&sums[0][v], 64, column);
+    UNROLL for (int c = 0; c < 4; ++c) {
+      if (v + c >= rows) break;
+      float *z = j->z + (tile * TILE_ROWS + v + c) * j->ldz + s->row;
+      const __m512 sum = _mm512_mul_ps(column[c][0], _mm512_set1_ps(LIMBS_UNSCALE));
+      _mm512_mask_storeu_ps(z, lanes, add ? _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, z), sum) : sum);
+    }
   }
 }
 
-/* Steps [first, end) of two panels for one or two tiles of hidden rows. */
-INLINE void add_chain(int limbs, bool both, job *j, const side s[SIDES], int64_t tile, int64_t first, int64_t end) {
+/* Steps [first, end) of one or two panels for one or two tiles of hidden rows. */
+INLINE void add_chain(int limbs, bool two_panels, bool two_tiles, const job *j, const side s[SIDES], int64_t tile, int64_t first, int64_t end) {
   const int64_t tile_bytes = steps_of(j->dim) * LIMBS * TILE_BYTES;
-  operands o = {.a = j->x + tile * tile_bytes + first * LIMBS * TILE_BYTES,
-                .b = s[0].tiles + first * limbs * TILE_BYTES,
-                .a_half = tile_bytes,
+  operands o = {.a = s[0].tiles + first * limbs * TILE_BYTES,
+                .b = j->x + tile * tile_bytes + first * LIMBS * TILE_BYTES,
+                .a_half = j->stride,
                 .a_limb = TILE_BYTES,
-                .b_half = s[1].tiles - s[0].tiles,
+                .a_row = 64,
+                .b_half = tile_bytes,
                 .b_limb = TILE_BYTES,
                 .b_row = 64};
   begin_squares();
-  for (int64_t i = first; i < end; ++i, o.a += LIMBS * TILE_BYTES, o.b += limbs * TILE_BYTES) add_step(LIMBS, limbs, both, &o);
+  for (int64_t i = first; i < end; ++i, o.a += limbs * TILE_BYTES, o.b += LIMBS * TILE_BYTES) add_step(limbs, LIMBS, two_panels, two_tiles, &o);
   _tile_stored(SUMS_00, j->sums[0], 64);
-  _tile_stored(SUMS_01, j->sums[1], 64);
-  if (both) {
-    _tile_stored(SUMS_10, j->sums[2], 64);
-    _tile_stored(SUMS_11, j->sums[3], 64);
-  }
+  if (two_tiles) _tile_stored(SUMS_01, j->sums[1], 64);
+  if (two_panels) _tile_stored(SUMS_10, j->sums[2], 64);
+  if (two_panels && two_tiles) _tile_stored(SUMS_11, j->sums[3], 64);
   memory_settles();
-  for (int i = 0; i < (both ? 4 : 2); ++i) add_side(j, &s[i % 2], tile + i / 2, j->sums[i], first > 0);
+  for (int i = 0; i < (two_panels ? 2 : 1); ++i)
+    for (int t = 0; t < (two_tiles ? 2 : 1); ++t) add_side(j, &s[i], tile + t, j->sums[2 * i + t], first > 0);
 }
 
-INLINE void multiply_panels(int limbs, job *j, const side s[SIDES]) {
-  const int64_t steps = steps_of(j->dim), tiles = tiles_for(j->n);
-  for (int64_t first = 0; first < steps; first += CHAIN_STEPS) {
-    const int64_t end = steps - first < CHAIN_STEPS ? steps : first + CHAIN_STEPS;
-    int64_t tile = 0;
-    for (; tile + 1 < tiles; tile += 2) add_chain(limbs, true, j, s, tile, first, end);
-    if (tile < tiles) add_chain(limbs, false, j, s, tile, first, end);
-  }
+INLINE void add_chains(int limbs, bool two_panels, bool two_tiles, const job *j, const side s[SIDES], int64_t tile) {
+  const int64_t steps = steps_of(j->dim);
+  for (int64_t first = 0; first < steps; first += CHAIN_STEPS)
+    add_chain(limbs, two_panels, two_tiles, j, s, tile, first, steps - first < CHAIN_STEPS ? steps : first + CHAIN_STEPS);
 }
 
-INLINE void multiply(int form, const unsigned char *panels, int64_t stride, int64_t count, const unsigned char *packed, int64_t n, int64_t dim, float *z,
-                     int64_t ldz) {
-  _Alignas(64) float sums[2 * SIDES][TILE_ROWS][TILE_ROWS] = {{{0}}}; /* sanitizers do not see tiles that are stored */
-  job j = {panels, packed, stride, count, n, dim, z, ldz, sums};
-  const int64_t all = tiles_for(count);
-  if (n < 1 || count < 1) return;
+/* Panel p and, where that is in limbs too, the next one with a tile of hidden rows and, where it is there, the next one. */
+INLINE void multiply_squares(int limbs, const job *j, int64_t p, int64_t tile) {
+  const bool two_panels = pair_at(j, p), two_tiles = tile + 1 < tiles_for(j->n);
+  const side s[SIDES] = {side_of(j, p), side_of(j, two_panels ? p + 1 : p)};
+  if (two_panels && two_tiles)
+    add_chains(limbs, true, true, j, s, tile);
+  else if (two_panels)
+    add_chains(limbs, true, false, j, s, tile);
+  else if (two_tiles)
+    add_chains(limbs, false, true, j, s, tile);
+  else
+    add_chains(limbs, false, false, j, s, tile);
+}
+
+typedef void squares_function(const job *j, int64_t p, int64_t tile);
+
+/* What is smaller, panels or hidden rows, stays in L2 and meets the other two tiles after two: that comes once, maybe from L3. */
+INLINE void multiply(int form, squares_function *squares, const job *j, const unsigned char *plain_x) {
+  const int64_t tiles = tiles_for(j->n), panels = tiles_for(j->count);
+  if (j->n < 1 || j->count < 1) return;
   shape_squares();
-  for (int64_t p = 0; p < all;) {
-    side s[SIDES] = {side_of(&j, p)};
-    if (panels[p * stride] != IN_LIMBS) {
-      plain_kernels().prepared[form][EMBED__EXACT].multiply(s[0].tiles, stride, stride, s[0].lanes, packed + limbs_bytes(n, dim), n, dim, 0, z + s[0].row, ldz);
-      ++p;
-      continue;
-    }
-    const bool pair = p + 1 < all && panels[(p + 1) * stride] == IN_LIMBS;
-    s[1] = pair ? side_of(&j, p + 1) : (side){s[0].tiles, s[0].row, 0};
-    multiply_panels(limbs_of(form), &j, s);
-    p += pair ? 2 : 1;
+  if (panels * limbs_of(form) < tiles * LIMBS) {
+    for (int64_t tile = 0; tile < tiles; tile += 2)
+      for (int64_t p = 0; p < panels; p += pair_at(j, p) ? 2 : 1)
+        if (is_in_limbs(j, p)) squares(j, p, tile);
+  } else {
+    for (int64_t p = 0; p < panels; p += pair_at(j, p) ? 2 : 1)
+      for (int64_t tile = 0; tile < tiles && is_in_limbs(j, p); tile += 2) squares(j, p, tile);
   }
   _tile_release();
+  for (int64_t p = 0; p < panels; ++p) {
+    const side s = side_of(j, p);
+    if (!is_in_limbs(j, p))
+      plain_kernels().prepared[form][EMBED__EXACT].multiply(s.tiles, j->stride, j->stride, s.lanes, plain_x, j->n, j->dim, 0, j->z + s.row, j->ldz);
+  }
 }
 
 #define LIMBS_OF(name, form)                                                                                                                                 \
@@ -221,10 +253,12 @@ INLINE void multiply(int form, const unsigned char *panels, int64_t stride, int6
     (void)group, (void)streaming;                                                                                                                            \
     pack_panel(form, rows, row_bytes, count, dim, panel);                                                                                                    \
   }                                                                                                                                                          \
+  static void squares_##name(const job *j, int64_t p, int64_t tile) { multiply_squares(limbs_of(form), j, p, tile); }                                        \
   static void multiply_##name(const void *rows, int64_t stride, int64_t soon, int64_t count, const void *packed, int64_t n, int64_t dim, int32_t group,      \
                               float *z, int64_t ldz) {                                                                                                       \
+    _Alignas(64) float sums[2 * SIDES][TILE_ROWS][TILE_ROWS] = {{{0}}}; /* sanitizers do not see tiles that are stored */                                    \
     (void)group, (void)soon;                                                                                                                                 \
-    multiply(form, rows, stride, count, packed, n, dim, z, ldz);                                                                                             \
+    multiply(form, squares_##name, &(job){rows, packed, stride, count, n, dim, z, ldz, sums}, (const unsigned char *)packed + limbs_bytes(n, dim));          \
   }
 LIMBS_OF(f32, EMBED__PANEL_F32)
 LIMBS_OF(f16, EMBED__PANEL_F16)
@@ -236,7 +270,7 @@ LIMBS_OF(bf16, EMBED__PANEL_BF16)
   k->prepared[embed__limbs_of(form)][EMBED__EXACT] = (embed__multiplier){x_bytes, pack_x, multiply_##name};
 
 void embed__limbs_amx(embed__panel_kernels *k) {
-  USE(f32, EMBED__PANEL_F32, pack_x)
-  USE(f16, EMBED__PANEL_F16, pack_x_of_shorts)
-  USE(bf16, EMBED__PANEL_BF16, pack_x_of_shorts)
+  USE(f32, EMBED__PANEL_F32, pack_x_f32)
+  USE(f16, EMBED__PANEL_F16, pack_x_f16)
+  USE(bf16, EMBED__PANEL_BF16, pack_x_bf16)
 }

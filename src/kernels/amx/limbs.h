@@ -38,47 +38,47 @@ INLINE void begin_squares(void) {
 /* A step of 32 columns of A, 32 rows of B: where its first tiles lie, and in bytes how far apart halves, limbs and rows of a tile are. */
 typedef struct operands {
   const unsigned char *a, *b;
-  int64_t a_half, a_limb, b_half, b_limb, b_row;
+  int64_t a_half, a_limb, a_row, b_half, b_limb, b_row;
 } operands;
 
-INLINE void load_a(bool both, const operands *o, int limb) {
-  _tile_loadd(A_0, o->a + limb * o->a_limb, 64);
-  if (both) _tile_loadd(A_1, o->a + o->a_half + limb * o->a_limb, 64);
+INLINE void load_a(bool two_a, const operands *o, int limb) {
+  _tile_loadd(A_0, o->a + limb * o->a_limb, o->a_row);
+  if (two_a) _tile_loadd(A_1, o->a + o->a_half + limb * o->a_limb, o->a_row);
 }
-INLINE void load_b(const operands *o, int limb) {
+INLINE void load_b(bool two_b, const operands *o, int limb) {
   _tile_loadd(B_0, o->b + limb * o->b_limb, o->b_row);
-  _tile_loadd(B_1, o->b + o->b_half + limb * o->b_limb, o->b_row);
+  if (two_b) _tile_loadd(B_1, o->b + o->b_half + limb * o->b_limb, o->b_row);
 }
-INLINE void add_squares(bool both) {
+INLINE void add_squares(bool two_a, bool two_b) {
   _tile_dpbf16ps(SUMS_00, A_0, B_0);
-  _tile_dpbf16ps(SUMS_01, A_0, B_1);
-  if (!both) return;
-  _tile_dpbf16ps(SUMS_10, A_1, B_0);
-  _tile_dpbf16ps(SUMS_11, A_1, B_1);
+  if (two_b) _tile_dpbf16ps(SUMS_01, A_0, B_1);
+  if (two_a) _tile_dpbf16ps(SUMS_10, A_1, B_0);
+  if (two_a && two_b) _tile_dpbf16ps(SUMS_11, A_1, B_1);
 }
 
-/* both: A has a second tile. Limbs of A 1 or 3, of B 1, 2 or 3; from one product to the next the limb of one side changes. */
-INLINE void add_step(int a_limbs, int b_limbs, bool both, const operands *o) {
-  load_a(both, o, 0);
+/* two_a, two_b: A, or B, has a second tile. From one product to the next the limb of one side changes. */
+INLINE void add_step(int a_limbs, int b_limbs, bool two_a, bool two_b, const operands *o) {
+  load_a(two_a, o, 0);
   if (b_limbs > 2) {
-    load_b(o, 2);
-    add_squares(both);
+    load_b(two_b, o, 2);
+    add_squares(two_a, two_b);
   }
-  load_b(o, 0);
-  add_squares(both);
+  load_b(two_b, o, 0);
+  add_squares(two_a, two_b);
   if (b_limbs > 1) {
-    load_b(o, 1);
-    add_squares(both);
+    load_b(two_b, o, 1);
+    add_squares(two_a, two_b);
   }
   if (a_limbs == 1) return;
-  load_a(both, o, 1);
-  add_squares(both);
+  load_a(two_a, o, 1);
+  add_squares(two_a, two_b);
   if (b_limbs > 1) {
-    load_b(o, 0);
-    add_squares(both);
+    load_b(two_b, o, 0);
+    add_squares(two_a, two_b);
   }
-  load_a(both, o, 2);
-  add_squares(both);
+  if (a_limbs == 2) return;
+  load_a(two_a, o, 2);
+  add_squares(two_a, two_b);
 }
 
 #define LIMBS_SCALE   0x1p+24f
