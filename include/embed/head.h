@@ -342,12 +342,13 @@ typedef struct embed_sample_params { /* one, or one per row: then params[0].size
  * NaN      as embed_sweep.
  * Empty    n = 0 does nothing.
  * Errors   E_OPTION (params; at = the row), E_ARGUMENT (params_count), E_MISMATCH (rules; at = the row), else as embed_logits.
- *          E_NONFINITE (at = the row): a row with no logit above -inf; one with NaN or +inf that is drawn from; ids are unspecified.
+ *          E_NONFINITE (at = the row): a row with no logit above -inf; one with NaN or +inf that is drawn from. On all of
+ *          them nothing is written; E_CANCELLED, E_CALLBACK likewise.
  * Threads  h and rules shared, ctx exclusive. Same ids for any thread count, alone or in a batch where the logits are the same.
  * Cost     embed_topk's sweep, k = top_k or 1,024 (no filter: none kept, a few operations per logit). A second sweep for rows whose
  *          survivors are not among the best 1,024: typical_p without a smaller top_k, a wider nucleus, a wider min_p or top_n_sigma,
- *          a top_k past 1,024; one for as many such rows as fit into 16 MiB of logits, and 16 bytes * vocab per worker (E_MEMORY there
- *          leaves ids unspecified). Some operations per id and filter then: the vocabulary is never sorted.
+ *          a top_k past 1,024; one for as many such rows as fit into 16 MiB of logits, and 16 bytes * vocab per worker. Some
+ *          operations per id and filter then: the vocabulary is never sorted.
  * Since    0.1.
  * Source   Gumbel-max: Gumbel, 1954; orders: transformers' logits processors and llama.cpp's default chain.
  */
@@ -448,8 +449,9 @@ EMBED_API void embed_result_release(embed_result *r);
  *
  * so that the tokens are distributed as embed_sample's, one after another, whatever q was. p is what embed_sample draws from: after
  * rules, penalties (on the history and the sequence's drafts before the row), temperature and filters. Row j of a sequence draws at
- * position + j: g is embed_sample's noise there; a = (2 w + 1) 2^-33, w word 0 of Philox4x32-10 with counter (0, position low,
- * position high, 5), key seed. Temperature 0 accepts the drafts that are the best.
+ * position + j: a = (2 w + 1) 2^-33, w word 0 of Philox4x32-10 with counter (0, position low, position high, 5), key seed; g is
+ * embed_sample's noise of position + j + 2^63, which no call of it has: the drafts may come from embed_sample with the same seed and
+ * positions. Temperature 0 accepts the drafts that are the best.
  *
  * Shapes   hidden [offsets[seqs], dim] with row stride ld_hidden elements (0 = dim); offsets [seqs + 1] ascending from 0: sequence s owns
  *          hidden rows offsets[s] .. offsets[s+1] - 1, one or more, and a draft for each but the last; drafts [offsets[seqs] - seqs],

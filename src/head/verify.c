@@ -131,6 +131,10 @@ static double probability(const embed__sampler *s, const embed__drawn *drawn, fl
   return isinf(z) ? 0 : exp(embed__drawn_logprob(drawn, (double)z / s->temperature));
 }
 
+/* Noise of its own: what embed_sample has at a position may have drawn the draft there, which then says what is left of it. Positions end
+ * below this. */
+#define RESIDUAL (UINT64_C(1) << 63)
+
 /* argmax of log(max(p - q, 0)) + noise, as a race: the least -log(u) / max(p - q, 0). -log(u) >= 1 - u: who is too late by that needs
  * no logarithm. q NULL: all of it on one column. -1: p is nowhere above q, which roundings alone can bring about. */
 static int32_t draw_residual(const verify_job *job, const embed__sampler *s, const embed__drawn *drawn, const float *z, const float *q, int32_t draft) {
@@ -141,9 +145,9 @@ static int32_t draw_residual(const verify_job *job, const embed__sampler *s, con
   for (int64_t at = 0; at < job->vocab; at += EMBED__BLOCK) {
     const int64_t n = embed__min(EMBED__BLOCK, job->vocab - at);
     if (map)
-      job->kernels->gumbel.words_of(s->seed, (uint64_t)s->position, map->ids + at, n, words);
+      job->kernels->gumbel.words_of(s->seed, (uint64_t)s->position | RESIDUAL, map->ids + at, n, words);
     else
-      job->kernels->gumbel.words(s->seed, (uint64_t)s->position, (uint32_t)at, n, words);
+      job->kernels->gumbel.words(s->seed, (uint64_t)s->position | RESIDUAL, (uint32_t)at, n, words);
     for (int64_t i = 0; i < n; ++i) {
       if (isinf(z[at + i])) continue;
       const double taken = q ? (double)q[at + i] : at + i == draft ? 1.0 : 0.0, left = probability(s, drawn, z[at + i]) - taken;

@@ -88,6 +88,42 @@ static void drafts_of_any_kind_leave_the_target_as_it_is(void **state) {
   check_distribution(100000, 2, NULL);
 }
 
+/* A draft model that draws as the target does, with the same seed and positions: what it drew says nothing about what follows. */
+static void drafts_may_be_drawn_with_the_same_seed(void **state) {
+  static const float likely[FEW] = {2, 1.5f, -1, 0.5f, 1, 0};
+  static float hidden[2 * SEQS], probs[SEQS * FEW];
+  static int64_t offsets[SEQS + 1];
+  static int32_t drafts[SEQS], ids[2 * SEQS], accepted[SEQS];
+  static embed_sample_params params[SEQS];
+  int64_t first[FEW] = {0}, second[FEW] = {0};
+  double p[FEW], q[FEW], next[FEW];
+  (void)state;
+  embed_context *ctx = context_with(NULL, 2);
+  embed_head *h = column_head(ctx, values, FEW, 0), *draft_model = column_head(ctx, likely, FEW, 0);
+  softmax_of(likely, FEW, 1.25, q);
+  for (int s = 0; s < SEQS; ++s) {
+    hidden[2 * s] = hidden[2 * s + 1] = 1;
+    offsets[s + 1] = 2 * s + 2;
+    for (int v = 0; v < FEW; ++v) probs[s * FEW + v] = (float)q[v];
+  }
+  for (int64_t done = 0; done < 1000000; done += SEQS) {
+    for (int s = 0; s < SEQS; ++s) params[s] = (embed_sample_params){.size = sizeof *params, .temperature = 1.25, .seed = 1, .position = 2 * (done + s)};
+    OK(embed_sample(ctx, draft_model, hidden, EMBED_F32, SEQS, 0, NULL, params, SEQS, drafts, NULL, NULL));
+    OK(embed_verify(ctx, h, hidden, EMBED_F32, 0, offsets, SEQS, drafts, probs, 0, NULL, params, SEQS, ids, accepted, NULL));
+    for (int s = 0; s < SEQS; ++s) {
+      ++first[ids[2 * s]];
+      if (accepted[s]) ++second[ids[2 * s + 1]];
+    }
+  }
+  target_of(1, FEW, p);
+  target_of(1, FEW, next);
+  assert_distributed(first, p, FEW);
+  assert_distributed(second, next, FEW);
+  embed_head_release(draft_model);
+  embed_head_release(h);
+  embed_context_release(ctx);
+}
+
 /* q = p: every draft is accepted, and what follows is embed_sample's token of the last row. */
 static void drafts_from_the_target_itself_are_accepted(void **state) {
   double p[FEW];
@@ -176,7 +212,7 @@ static int32_t expected(const float *z, int vocab, const embed_sample_params *p,
   for (int32_t v = 0; v < vocab; ++v) {
     const double left = draft < 0 ? room[v] : room[v] - (q ? (double)q[v] : v == draft ? 1.0 : 0.0);
     if (left > 0 && log(left) + 23 > best) {
-      const double x = log(left) + noise_of(p->seed, p->position + at, v);
+      const double x = log(left) + noise_of(p->seed, draft < 0 ? p->position + at : (p->position + at) | INT64_MIN, v);
       if (x > best) best = x, token = v;
     }
   }
@@ -367,6 +403,7 @@ static void bad_calls_are_refused_before_anything_is_written(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_million_tokens_follow_the_target),
     cmocka_unit_test(drafts_of_any_kind_leave_the_target_as_it_is),
+    cmocka_unit_test(drafts_may_be_drawn_with_the_same_seed),
     cmocka_unit_test(drafts_from_the_target_itself_are_accepted),
     cmocka_unit_test(greedy_rows_accept_the_best),
     cmocka_unit_test(penalties_know_the_drafts_before_a_row),
