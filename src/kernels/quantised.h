@@ -13,6 +13,8 @@
  *   Q6_K         [B / 8][4][16] words: a row's 16 steps of the block, four to a word; then [B / 8][16] halves
  * u = q + 128 for I8 and Q8_0, else the bits as stored; value = scale * (u - zero), of Q4_K and Q5_K step * u - offset.
  * Lanes past count have scales of 0 and row 0's payload; columns past dim the payload of I8's q = 0, I4's as stored.
+ * Q4_K and Q5_K are multiplied as step * (u - center) - rest, center the whole number next to offset / step: apart, step * u and the offset
+ * could be any multiple of the weight, and so what their roundings leave. |step (u - center)| + |rest| <= 3 |w|.
  *
  * Exact: a hidden row is a sum of up to 6 rows of digits ("limbs"), in each chunk of 512 columns with a power of two for
  * every limb. Four limbs hold 31 bits below the chunk's largest number: all of a float that is not below 2^-7 of it.
@@ -22,14 +24,15 @@
  * too.
  *
  * Order of one sum, at every level the same bits: chunks ascend, limbs from the largest inside each; isum is the exact
- * sum of (u - zero) * digit, of Q4_K and Q5_K of u * digit; + and * that stand in one parenthesis are an FMA.
+ * sum of (u - zero) * digit, of Q4_K and Q5_K of (u - center) * digit; + and * that stand in one parenthesis are an FMA.
+ *   center    ratio = ((dmin / d) * m) * (1 / sc); center = ratio to the nearest whole number from 0 to the largest u, 0 where it is NaN;
+ *             rest = dmin * m - (center * step)
  *   exact     I8       sum = ((float(isum of the chunk) * limb's scale) * row's scale) + sum
- *             others   chain = (float(isum) * scale) + chain from 0 over the blocks, of Q6_K over their halves;
- *                      sum = (chain * limb's scale) + sum
- *             offsets  before the limbs: chain = (offset * sum of the block's x) + chain from 0, sum = sum - chain
+ *             others   chain = (float(isum) * scale) + chain from 0 over the blocks, of Q6_K over their halves, then with an offset
+ *                      chain = chain - (rest * sum of digits); sum = (chain * limb's scale) + sum
  *   rounded   I8       chain = (float(isum) * digits' scale) + chain; sum = (chain * row's scale) + sum
  *             others   chain = ((float(isum) * digits' scale) * scale) + chain, then with an offset
- *                      chain = chain - (offset * (digits' scale * sum of digits)); sum = sum + chain */
+ *                      chain = chain - (rest * (digits' scale * sum of digits)); sum = sum + chain */
 #ifndef EMBED__QUANTISED_H
 #define EMBED__QUANTISED_H
 

@@ -51,6 +51,8 @@ INLINE int32_t zero_of(embed__panel_form form) {
   }
 }
 
+INLINE int most_u(embed__panel_form form) { return form == EMBED__PANEL_Q4_K ? 15 : 31; } /* WITH_OFFSET */
+
 INLINE int64_t blocks_of(int64_t dim) { return dim / BLOCK_COLUMNS + (dim % BLOCK_COLUMNS != 0); }
 INLINE int64_t bytes_of_block(embed__panel_form form) { return in_nibbles(form) ? BLOCK_BYTES / 2 : BLOCK_BYTES; }
 INLINE int64_t group_columns(embed__panel_form form, int32_t group) { return form == EMBED__PANEL_I4 ? group : BLOCK_COLUMNS; }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Quantised rows to panels in the words of a level, which are defined before:
- *   LANES, PARTS (vectors of a line of a panel); ints, reals; the rest as they are named. */
+ *   LANES, PARTS (vectors of a line of a panel); ints, reals; the rest as they are named. larger(a, b) is b where a is NaN. */
 #include "kernels/quantised_form.h"
 
 /* What 16 rows of some blocks become for one pass. */
 typedef struct staged {
   _Alignas(64) unsigned char bytes[CHUNK_BLOCKS * BLOCK_BYTES];
   _Alignas(64) float scale[CHUNK_BLOCKS * HALVES][ROWS];
-  _Alignas(64) float offset[CHUNK_BLOCKS][ROWS];
+  _Alignas(64) float rest[CHUNK_BLOCKS][ROWS]; /* WITH_OFFSET */
+  _Alignas(64) int32_t center[CHUNK_BLOCKS][ROWS];
 } staged;
 
 /* ---- rows to lines: 16 bytes of each of 16 rows become 4 lines, a word of 4 bytes to a lane ---- */
@@ -193,20 +194,24 @@ INLINE void pack(embed__panel_form form, const void *rows, int64_t row_bytes, in
 /* ---- scales as floats, for the blocks of a chunk ---- */
 
 /* Steps and offsets of four blocks stand in the bytes of a word. */
-INLINE void put_affine(ints steps, ints offsets, reals d, reals dmin, int64_t b, int lane, staged *to) {
+INLINE void put_affine(embed__panel_form form, ints steps, ints offsets, reals d, reals dmin, int64_t b, int lane, staged *to) {
+  const reals ratio = over(dmin, d), none = no_reals(), most = spread((float)most_u(form));
   UNROLL for (int i = 0; i < 4; ++i) {
-    store_reals(to->scale[b + i] + lane, times(d, reals_of(byte_of(steps, i))));
-    store_reals(to->offset[b + i] + lane, times(dmin, reals_of(byte_of(offsets, i))));
+    const reals m = reals_of(byte_of(offsets, i)), step = times(d, reals_of(byte_of(steps, i)));
+    const ints center = nearest(smaller(larger(times(times(ratio, m), inverse_of_six_bits(byte_of(steps, i))), none), most));
+    store_reals(to->scale[b + i] + lane, step);
+    store_reals(to->rest[b + i] + lane, minus_times(reals_of(center), step, times(dmin, m)));
+    store_ints(to->center[b + i] + lane, center);
   }
 }
 
-INLINE void affine_scales(const unsigned char *header, int64_t b, int lane, staged *to) {
+INLINE void affine_scales(embed__panel_form form, const unsigned char *header, int64_t b, int lane, staged *to) {
   ints word[4];
   UNROLL for (int w = 0; w < 4; ++w) word[w] = load_ints(header + 4 * (w * ROWS + lane));
   reals d = low_halves(word[0]), dmin = high_halves(word[0]);
-  put_affine(bits(word[1], 0, 0x3F3F3F3F), bits(word[2], 0, 0x3F3F3F3F), d, dmin, b, lane, to);
-  put_affine(either(bits(word[3], 0, 0x0F0F0F0F), bits(word[1], 2, 0x30303030)), either(bits(word[3], 4, 0x0F0F0F0F), bits(word[2], 2, 0x30303030)), d, dmin,
-             b + 4, lane, to);
+  put_affine(form, bits(word[1], 0, 0x3F3F3F3F), bits(word[2], 0, 0x3F3F3F3F), d, dmin, b, lane, to);
+  put_affine(form, either(bits(word[3], 0, 0x0F0F0F0F), bits(word[1], 2, 0x30303030)), either(bits(word[3], 4, 0x0F0F0F0F), bits(word[2], 2, 0x30303030)), d,
+             dmin, b + 4, lane, to);
 }
 
 /* from: as scales_of_rows writes them; PER_ROW has them already. */
@@ -224,7 +229,7 @@ INLINE void float_scales(embed__panel_form form, const unsigned char *from, int6
         store_reals(to->scale[i] + lane, times(d, reals_of(signed_byte(steps, (int)(i % 4)))));
       }
     } else if (scaling_of(form) == WITH_OFFSET) {
-      for (int64_t b = 0; b < count; b += K_BLOCKS) affine_scales(from + b / K_BLOCKS * HEADER_BYTES, b, lane, to);
+      for (int64_t b = 0; b < count; b += K_BLOCKS) affine_scales(form, from + b / K_BLOCKS * HEADER_BYTES, b, lane, to);
     }
   }
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Products of quantised rows, in the words of quantised_rows_template.h and
  *   TILE_DIGITS       rows of digits in a tile
- *   dot4(sum, u, x)   sum + the four products in each lane of unsigned u and signed x */
+ *   dot4(sum, u, x)   sum + the four products in each lane of unsigned u and signed x
+ *   plus_product(sum, a, b)   sum + a * b of numbers of 16 bits; those of a are not negative */
 #include "kernels/quantised_rows_template.h"
 #include "kernels/quantised_x.h"
 
@@ -14,7 +15,8 @@ enum {
 
 typedef struct lane_group {  /* the rows of a register's lanes */
   const unsigned char *line; /* of the first block */
-  const float *scale, *offset;
+  const float *scale, *rest;
+  const int32_t *center;
   float *z;              /* of the first lane and hidden row */
   int64_t lanes, before; /* before: of those, the ones that z has sums of */
 } lane_group;
@@ -26,7 +28,6 @@ typedef struct pass {
   int64_t blocks, ldz;
   uintptr_t soon[SPAN]; /* may lie past the panels: no pointer */
   int fetch;            /* lines from there on, in every block */
-  bool begins;          /* with the first limb of a hidden row */
 } pass;
 
 INLINE reals spread_real(const int32_t *at) {
@@ -76,14 +77,21 @@ INLINE void add_products(bool nibbles, int width, const unsigned char *line[SIDE
   }
 }
 
-INLINE void begin_sums(scaling how, bool exact, int width, const int32_t *a, ints sum[TILE_DIGITS][SIDES]) {
-  UNROLL for (int v = 0; v < width; ++v) { UNROLL for (int s = 0; s < SIDES; ++s) sum[v][s] = how == WITH_OFFSET && exact ? no_ints() : spread_word(a + v); }
+INLINE void begin_sums(int width, const int32_t *a, ints sum[TILE_DIGITS][SIDES]) {
+  UNROLL for (int v = 0; v < width; ++v) { UNROLL for (int s = 0; s < SIDES; ++s) sum[v][s] = spread_word(a + v); }
+}
+INLINE void begin_centered(bool exact, int width, const int32_t *a, const pass *p, int64_t b, ints sum[TILE_DIGITS][SIDES]) {
+  const int32_t magic = MAGIC;
+  UNROLL for (int s = 0; s < SIDES; ++s) {
+    const ints center = load_ints(p->side[s].center + b * ROWS);
+    UNROLL for (int v = 0; v < width; ++v) sum[v][s] = plus_product(exact ? no_ints() : spread_word(&magic), center, spread_word(a + v));
+  }
 }
 
-INLINE void subtract_offsets(int width, const int32_t *record, const pass *p, int64_t b, reals chain[TILE_DIGITS][SIDES]) {
+INLINE void subtract_rests(int width, const int32_t *record, const pass *p, int64_t b, reals chain[TILE_DIGITS][SIDES]) {
   UNROLL for (int v = 0; v < width; ++v) {
     reals x = spread_real(record + AT_B * width + v);
-    UNROLL for (int s = 0; s < SIDES; ++s) chain[v][s] = minus_times(load_reals(p->side[s].offset + b * ROWS), x, chain[v][s]);
+    UNROLL for (int s = 0; s < SIDES; ++s) chain[v][s] = minus_times(load_reals(p->side[s].rest + b * ROWS), x, chain[v][s]);
   }
 }
 
@@ -117,7 +125,7 @@ INLINE void multiply_tile(scaling how, bool exact, bool nibbles, int width, cons
   UNROLL for (int v = 0; v < width; ++v) { UNROLL for (int s = 0; s < SIDES; ++s) chain[v][s] = no_reals(); }
   UNROLL for (int s = 0; s < SIDES; ++s) line[s] = p->side[s].line;
   UNROLL for (int s = 0; s < SPAN; ++s) soon[s] = p->soon[s];
-  if (in_integers) begin_sums(how, exact, width, record + AT_A * width, sum);
+  if (in_integers) begin_sums(width, record + AT_A * width, sum);
   for (int64_t b = 0; b < p->blocks; ++b, record += RECORD_WORDS * width) {
     for (int f = 0; f < p->fetch; ++f) {
       UNROLL for (int s = 0; s < SPAN; ++s) prefetch(soon[s]), soon[s] += 64;
@@ -126,37 +134,22 @@ INLINE void multiply_tile(scaling how, bool exact, bool nibbles, int width, cons
       add_products(nibbles, width, line, 0, 8, record, sum);
     } else if (how == PER_HALF) {
       UNROLL for (int h = 0; h < HALVES; ++h) {
-        begin_sums(how, exact, width, record + (AT_A + h) * width, sum);
+        begin_sums(width, record + (AT_A + h) * width, sum);
         add_products(nibbles, width, line, 4 * h, 4 * h + 4, record, sum);
         add_scaled(how, exact, width, record, sum, p, HALVES * b + h, chain);
       }
     } else {
-      begin_sums(how, exact, width, record + AT_A * width, sum);
+      if (how == WITH_OFFSET)
+        begin_centered(exact, width, record + AT_A * width, p, b, sum);
+      else
+        begin_sums(width, record + AT_A * width, sum);
       add_products(nibbles, width, line, 0, 8, record, sum);
       add_scaled(how, exact, width, record, sum, p, b, chain);
-      if (how == WITH_OFFSET && !exact) subtract_offsets(width, record, p, b, chain);
+      if (how == WITH_OFFSET) subtract_rests(width, record, p, b, chain);
     }
     UNROLL for (int s = 0; s < SIDES; ++s) line[s] += stride;
   }
   add_chunk(how, exact, width, p, sum, chain);
-}
-
-/* Of exact products: once for a hidden row, whose first limb has the sums of x. */
-static void subtract_chunk_offsets(int64_t width, const pass *p) {
-  for (int64_t v = 0; v < width; ++v) {
-    if (!p->begins && v == 0) continue;
-    if (v > 0 && p->hidden[v] == p->hidden[v - 1]) continue;
-    reals chain[SIDES];
-    UNROLL for (int s = 0; s < SIDES; ++s) chain[s] = no_reals();
-    for (int64_t b = 0; b < p->blocks; ++b) {
-      reals x = spread_real(p->record + RECORD_WORDS * width * b + AT_B * width + v);
-      UNROLL for (int s = 0; s < SIDES; ++s) chain[s] = times_plus(load_reals(p->side[s].offset + b * ROWS), x, chain[s]);
-    }
-    UNROLL for (int s = 0; s < SIDES; ++s) {
-      float *z = p->side[s].z + p->hidden[v] * p->ldz;
-      store_part(z, p->side[s].lanes, minus(load_part(z, p->side[s].lanes), chain[s]));
-    }
-  }
 }
 
 #define TILES(name, how, exact, nibbles)                       \
@@ -319,7 +312,8 @@ INLINE void multiply(embed__panel_form form, const job *j, int64_t n) {
           lane_group *g = &p.side[side * PARTS + part];
           g->line = line + part * (int)sizeof(ints);
           g->scale = room[side].scale[0] + part * LANES;
-          g->offset = room[side].offset[0] + part * LANES;
+          g->rest = room[side].rest[0] + part * LANES;
+          g->center = room[side].center[0] + part * LANES;
           g->lanes = lanes < 0 ? 0 : lanes < LANES ? lanes : LANES;
           g->before = kept || first > 0 ? g->lanes : 0;
           g->z = j->z + s[side].row + (g->lanes ? part * LANES : 0);
@@ -332,8 +326,6 @@ INLINE void multiply(embed__panel_form form, const job *j, int64_t n) {
         p.record = j->x.record + RECORD_WORDS * (tile.first * blocks + tile.width * first);
         p.hidden = j->x.hidden + tile.first;
         fetch_share(&fetch, &p);
-        p.begins = tile.first == 0 || p.hidden[0] != p.hidden[-1];
-        if (j->exact && scaling_of(form) == WITH_OFFSET) subtract_chunk_offsets(tile.width, &p);
         multiply_one(tile.width, &p);
       }
     }

@@ -7,8 +7,8 @@
  * tile is a record for each block: 8 words of 4 digits, a scale, a, b and a last word, all as [..][width of the tile].
  *   scale   exact: the limb's in this chunk
  *   a, b    -zero * sum of the digits, of the whole chunk in its first block for I8 exact, and 0; PER_HALF -zero * sum of
- *           either half; WITH_OFFSET 0, and as a float scale * sum, exact: the sum of x with the first limb, else 0
- * Of rounded digits MAGIC is added to a, of PER_HALF to b too, and the last word is -3 * 2^22 * scale: the float whose bits
+ *           either half; WITH_OFFSET -sum of the digits, times a lane's center, and as a float that sum, of rounded digits times scale
+ * Of rounded digits MAGIC is added to a but WITH_OFFSET, of PER_HALF to b too, and the last word is -3 * 2^22 * scale: the float whose bits
  * the sum is, times scale, plus that, is float(isum) * scale in one FMA. Both products fit in 24 bits, so it rounds once.
  * I8, whose products wait for the row's scale, has no use for it. */
 #ifndef EMBED__QUANTISED_X_H
@@ -193,27 +193,18 @@ INLINE void rounded_block(const float block[BLOCK_COLUMNS], int8_t digit[BLOCK_C
   *scale = half < 0x7C00 ? embed__f32_of_f16(half) : NAN; /* past what Q8_0 can hold */
 }
 
-/* record: of the block, at the row's place in a tile `width` wide; x: scale * sum of digits, or what stands for it. */
-INLINE void put_record(int32_t *record, int64_t width, embed__panel_form form, const int8_t digit[BLOCK_COLUMNS], float scale, const float *x) {
+/* record: of the block, at the row's place in a tile `width` wide; by: what multiplies the sum of the digits. */
+INLINE void put_record(int32_t *record, int64_t width, embed__panel_form form, const int8_t digit[BLOCK_COLUMNS], float scale, float by) {
   int32_t half[HALVES] = {0}, zero = zero_of(form);
   for (int j = 0; j < BLOCK_COLUMNS / 2; ++j) half[0] += digit[j];
   for (int j = BLOCK_COLUMNS / 2; j < BLOCK_COLUMNS; ++j) half[1] += digit[j];
   for (int g = 0; g < 8; ++g) memcpy(record + g * width, digit + 4 * g, 4);
   memcpy(record + AT_SCALE * width, &scale, 4);
-  record[AT_A * width] = scaling_of(form) == WITH_OFFSET ? 0 : -zero * (half[0] + (scaling_of(form) == PER_HALF ? 0 : half[1]));
+  record[AT_A * width] = -(scaling_of(form) == WITH_OFFSET ? 1 : zero) * (half[0] + (scaling_of(form) == PER_HALF ? 0 : half[1]));
   record[AT_B * width] = scaling_of(form) == PER_HALF ? -zero * half[1] : 0;
   if (scaling_of(form) != WITH_OFFSET) return;
-  float sum = x ? *x : scale * (float)(half[0] + half[1]);
+  float sum = by * (float)(half[0] + half[1]);
   memcpy(record + AT_B * width, &sum, 4);
-}
-
-/* In 16 lanes, for the vectors. */
-INLINE float sum_of_block(const float block[BLOCK_COLUMNS]) {
-  float lane[16];
-  for (int i = 0; i < 16; ++i) lane[i] = block[i] + block[i + 16];
-  for (int half = 8; half >= 1; half /= 2)
-    for (int i = 0; i < half; ++i) lane[i] += lane[i + half];
-  return lane[0];
 }
 
 /* The rows of digits of one hidden row: their records of block 0, and the widths of their tiles. */
@@ -224,7 +215,6 @@ typedef struct places {
 } places;
 
 static void pack_exact_row(embed__panel_form form, const places *p, const float *x, int64_t dim) {
-  const float none = 0;
   for (int64_t first = 0; first < dim; first += CHUNK_BLOCKS * BLOCK_COLUMNS) {
     int64_t end = first + chunk_columns(dim, first);
     int32_t largest = largest_bits(x + first, end - first), total[MOST_LIMBS] = {0};
@@ -235,10 +225,9 @@ static void pack_exact_row(embed__panel_form form, const places *p, const float 
       int8_t digit[MOST_LIMBS][BLOCK_COLUMNS];
       load_block(x + j, end - j, block);
       limbs_of_block(block, largest, p->limbs, digit);
-      float sum = sum_of_block(block);
       for (int l = 0; l < p->limbs; ++l) {
         int32_t *record = p->at[l] + RECORD_WORDS * p->width[l] * (j / BLOCK_COLUMNS);
-        put_record(record, p->width[l], form, digit[l], scale[l], l ? &none : &sum);
+        put_record(record, p->width[l], form, digit[l], scale[l], 1);
         total[l] += record[AT_A * p->width[l]];
       }
     }
@@ -254,10 +243,10 @@ static void pack_rounded_row(embed__panel_form form, const places *p, const floa
     load_block(x + j, dim - j, block);
     rounded_block(block, digit, &scale);
     int32_t *record = p->at[0] + RECORD_WORDS * p->width[0] * (j / BLOCK_COLUMNS);
-    put_record(record, p->width[0], form, digit, scale, NULL);
+    put_record(record, p->width[0], form, digit, scale, scale);
     if (scaling_of(form) == PER_ROW) continue;
     float less = -0x1.8p23f * scale;
-    record[AT_A * p->width[0]] += MAGIC;
+    if (scaling_of(form) != WITH_OFFSET) record[AT_A * p->width[0]] += MAGIC;
     if (scaling_of(form) == PER_HALF) record[AT_B * p->width[0]] += MAGIC;
     memcpy(record + AT_MAGIC * p->width[0], &less, 4);
   }

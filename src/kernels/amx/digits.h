@@ -4,7 +4,7 @@
  * Packed: a line with the number of rows of digits; for each its hidden row (int32), up to a line's end; then
  *   chunks  exact: [tiles][chunks] of chunk_scales
  *   by      rounded: [tiles][blocks][16] floats, the scales of the digits
- *   sums    of forms with offsets: [tiles][blocks][16] floats, by * sum of the digits; exact: the sum of x with a row's first limb, else 0
+ *   sums    of forms with offsets: [tiles][blocks][16] floats, the sum of the digits, of rounded ones times by
  *   digits  [tiles][pairs][16][64], a row's digits of two blocks; and room for what is loaded with the last ones */
 #ifndef EMBED__AMX_DIGITS_H
 #define EMBED__AMX_DIGITS_H
@@ -73,9 +73,11 @@ static void pack_limbs(embed__panel_form form, const packed_rows *p, int64_t row
       load_block(x + j, end - j, block);
       limbs_of_block(block, largest, limbs, digit);
       for (int l = 0; l < limbs; ++l) {
+        int32_t sum = 0;
         memcpy(digits_of(p, row + l, j / BLOCK_COLUMNS), digit[l], BLOCK_COLUMNS);
-        for (int c = 0; c < BLOCK_COLUMNS; ++c) total[l] += digit[l][c];
-        if (scaling_of(form) == WITH_OFFSET) *float_of(p, p->sums, row + l, j / BLOCK_COLUMNS) = l ? 0 : sum_of_block(block);
+        for (int c = 0; c < BLOCK_COLUMNS; ++c) sum += digit[l][c];
+        total[l] += sum;
+        if (scaling_of(form) == WITH_OFFSET) *float_of(p, p->sums, row + l, j / BLOCK_COLUMNS) = (float)sum;
       }
     }
     for (int l = 0; l < limbs; ++l) {

@@ -166,31 +166,43 @@ typedef struct staged_chunk {
 
 typedef void stage_function(const job *j, staged_chunk *s);
 
-INLINE void signed_lines(embed__panel_form form, unsigned char *to, const unsigned char *from, int64_t lines) {
-  const __m512i zero = _mm512_set1_epi8((char)zero_of(form));
-  for (int64_t l = 0; l < 64 * lines; l += 64) _mm512_store_si512(to + l, _mm512_sub_epi8(_mm512_loadu_si512(from + l), zero));
+/* What a lane's u has too much, in every byte. */
+INLINE ints zeros_of(embed__panel_form form, const staged_chunk *s, int64_t b) {
+  if (scaling_of(form) == WITH_OFFSET) return _mm512_mullo_epi32(_mm512_load_si512(s->of.center[b]), _mm512_set1_epi32(0x01010101));
+  return _mm512_set1_epi8((char)zero_of(form));
+}
+
+INLINE void signed_bytes(embed__panel_form form, const unsigned char *from, staged_chunk *s) {
+  unsigned char *to = s->of.bytes;
+  for (int64_t b = 0; b < s->blocks; ++b, to += BLOCK_BYTES, from += BLOCK_BYTES) {
+    const ints zeros = zeros_of(form, s, b);
+    UNROLL for (int g = 0; g < 8; ++g) store_ints(to + 64 * g, _mm512_sub_epi8(load_ints(from + 64 * g), zeros));
+  }
+}
+
+INLINE void signed_nibbles(embed__panel_form form, const unsigned char *from, staged_chunk *s) {
+  unsigned char *to = s->of.bytes;
+  for (int64_t b = 0; b < s->blocks; ++b, to += BLOCK_BYTES, from += BLOCK_BYTES / 2) {
+    const ints zeros = zeros_of(form, s, b);
+    UNROLL for (int g = 0; g < 4; ++g) {
+      const ints both = load_ints(from + 64 * g);
+      store_ints(to + 64 * g, _mm512_sub_epi8(low_nibbles(both), zeros));
+      store_ints(to + 64 * (g + 4), _mm512_sub_epi8(high_nibbles(both), zeros));
+    }
+  }
 }
 
 INLINE void stage(embed__panel_form form, const job *j, staged_chunk *s) {
   _Alignas(64) unsigned char scales[CHUNK_BLOCKS / K_BLOCKS * HEADER_BYTES + CHUNK_BLOCKS * 2 * ROWS];
   if (j->prepared) {
-    const unsigned char *chunk = j->rows + s->row / ROWS * j->stride + chunk_at(form, s->first, j->group);
+    const unsigned char *panel = j->rows + s->row / ROWS * j->stride, *chunk = panel + chunk_at(form, s->first, j->group);
     const unsigned char *line = chunk + scale_bytes(form, s->blocks, j->group);
-    if (scaling_of(form) == PER_ROW) memcpy(s->of.scale[0], chunk - chunk_at(form, s->first, j->group), sizeof s->of.scale[0]);
+    if (scaling_of(form) == PER_ROW) memcpy(s->of.scale[0], panel, sizeof s->of.scale[0]);
     float_scales(form, chunk, s->blocks, j->group, &s->of);
-    if (in_nibbles(form)) {
-      const ints zero = _mm512_set1_epi8((char)zero_of(form));
-      unsigned char *to = s->of.bytes;
-      for (int64_t b = 0; b < s->blocks; ++b, to += BLOCK_BYTES, line += BLOCK_BYTES / 2) {
-        UNROLL for (int g = 0; g < 4; ++g) {
-          const ints both = load_ints(line + 64 * g);
-          store_ints(to + 64 * g, _mm512_sub_epi8(low_nibbles(both), zero));
-          store_ints(to + 64 * (g + 4), _mm512_sub_epi8(high_nibbles(both), zero));
-        }
-      }
-    } else {
-      signed_lines(form, s->of.bytes, line, 8 * s->blocks);
-    }
+    if (in_nibbles(form))
+      signed_nibbles(form, line, s);
+    else
+      signed_bytes(form, line, s);
     return;
   }
   const sources rows = rows_at(j->rows + s->row * j->stride, j->stride, s->lanes);
@@ -200,28 +212,27 @@ INLINE void stage(embed__panel_form form, const job *j, staged_chunk *s) {
   float_scales(form, scales, s->blocks, j->group, &s->of);
   if (scaling_of(form) == PER_ROW) row_scales(&rows, s->lanes, j->dim, (unsigned char *)s->of.scale[0]);
   bytes_of_rows(form, &rows, s->first, s->blocks, j->dim, j->group, s->of.bytes);
-  if (zero_of(form)) signed_lines(form, s->of.bytes, s->of.bytes, 8 * s->blocks);
+  signed_bytes(form, s->of.bytes, s);
 }
 
 /* Blocks [first, first + count) of the chunk, from those of the tile of hidden rows that by and sums begin with. */
 INLINE void scale_blocks(scaling how, bool exact, const tile_sums *sum, int64_t first, int64_t count, const staged_chunk *s, const float (*by)[TILE_ROWS],
                          const float (*sums)[TILE_ROWS], __m512 chain[TILE_ROWS]) {
   for (int64_t b = first; b < first + count; ++b, ++sum, ++by, ++sums) {
-    const __m512 scale = how == PER_ROW ? no_reals() : _mm512_load_ps(s->of.scale[b]),
-                 offset = how == WITH_OFFSET ? _mm512_load_ps(s->of.offset[b]) : no_reals();
+    const __m512 scale = how == PER_ROW ? no_reals() : _mm512_load_ps(s->of.scale[b]), rest = how == WITH_OFFSET ? _mm512_load_ps(s->of.rest[b]) : no_reals();
     UNROLL for (int v = 0; v < TILE_ROWS; ++v) {
       const __m512 whole = _mm512_cvtepi32_ps(_mm512_load_si512((*sum)[v]));
       if (how == PER_ROW)
         chain[v] = _mm512_fmadd_ps(whole, _mm512_set1_ps((*by)[v]), chain[v]);
       else
         chain[v] = _mm512_fmadd_ps(exact ? whole : _mm512_mul_ps(whole, _mm512_set1_ps((*by)[v])), scale, chain[v]);
-      if (how == WITH_OFFSET && !exact) chain[v] = _mm512_fnmadd_ps(offset, _mm512_set1_ps((*sums)[v]), chain[v]);
+      if (how == WITH_OFFSET) chain[v] = _mm512_fnmadd_ps(rest, _mm512_set1_ps((*sums)[v]), chain[v]);
     }
   }
 }
 
 /* What a chunk adds to the products of a tile's hidden rows; limbs of one stand together. */
-INLINE void add_limbs(scaling how, const job *j, const staged_chunk *s, int64_t tile, const __m512 chain[TILE_ROWS]) {
+INLINE void add_limbs(const job *j, const staged_chunk *s, int64_t tile, const __m512 chain[TILE_ROWS]) {
   const __mmask16 lanes = lanes_mask(s->lanes);
   const int32_t *hidden = j->x.hidden + tile * TILE_ROWS;
   const int64_t rows = rows_of_tile(*j->x.count, tile);
@@ -232,12 +243,6 @@ INLINE void add_limbs(scaling how, const job *j, const staged_chunk *s, int64_t 
     const int32_t row = hidden[v];
     float *z = j->z + row * j->ldz + s->row;
     __m512 sum = _mm512_maskz_loadu_ps(lanes, z);
-    if (how == WITH_OFFSET && (v > 0 || tile == 0 || hidden[-1] != row)) {
-      const float(*sums)[TILE_ROWS] = (const float(*)[TILE_ROWS])(j->x.sums + tile * j->x.blocks + s->first);
-      __m512 offsets = no_reals();
-      for (int64_t b = 0; b < s->blocks; ++b) offsets = _mm512_fmadd_ps(_mm512_load_ps(s->of.offset[b]), _mm512_set1_ps(sums[b][v]), offsets);
-      sum = _mm512_sub_ps(sum, offsets);
-    }
     for (; v < rows && hidden[v] == row; ++v) sum = _mm512_fmadd_ps(_mm512_load_ps(kept[v]), _mm512_set1_ps(by[v]), sum);
     _mm512_mask_storeu_ps(z, lanes, sum);
   }
@@ -302,7 +307,7 @@ INLINE void multiply_blocks(scaling how, bool exact, embed__panel_form form, sta
           next = done;
         }
         if (exact)
-          add_limbs(how, j, &s, tile, chain);
+          add_limbs(j, &s, tile, chain);
         else
           add_rounded(how, j, &s, tile, chain);
       }

@@ -17,6 +17,8 @@ INLINE ints dot4(ints sum, ints u, ints x) {
   return _mm256_add_epi32(sum, _mm256_add_epi32(even, odd));
 }
 
+INLINE ints plus_product(ints sum, ints a, ints b) { return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b)); } /* the upper halves of a are 0 */
+
 INLINE ints load_ints(const void *at) { return _mm256_loadu_si256(at); }
 INLINE void store_ints(void *at, ints v) { _mm256_storeu_si256(at, v); }
 INLINE void stream_ints(void *at, ints v) { _mm256_stream_si256(at, v); }
@@ -57,6 +59,11 @@ INLINE reals as_reals(ints v) { return _mm256_castsi256_ps(v); } /* the bits */
 INLINE reals reals_of(ints v) { return _mm256_cvtepi32_ps(v); }
 INLINE reals plus(reals a, reals b) { return _mm256_add_ps(a, b); }
 INLINE reals minus(reals a, reals b) { return _mm256_sub_ps(a, b); }
+INLINE reals larger(reals a, reals b) { return _mm256_max_ps(a, b); }
+INLINE reals smaller(reals a, reals b) { return _mm256_min_ps(a, b); }
+INLINE ints nearest(reals v) { return _mm256_cvtps_epi32(v); }
+INLINE reals over(reals a, reals b) { return _mm256_div_ps(a, b); }
+INLINE reals inverse_of_six_bits(ints v) { return _mm256_div_ps(_mm256_set1_ps(1), _mm256_cvtepi32_ps(v)); }
 INLINE reals times(reals a, reals b) { return _mm256_mul_ps(a, b); }
 INLINE reals times_plus(reals a, reals b, reals c) { return _mm256_fmadd_ps(a, b, c); }
 INLINE reals minus_times(reals a, reals b, reals c) { return _mm256_fnmadd_ps(a, b, c); } /* c - a * b */

@@ -5,6 +5,7 @@
 #define EMBED__AVX512VNNI_WORDS_H
 
 #include <immintrin.h>
+#include <math.h>
 #include <stdint.h>
 
 #include "kernels/template.h"
@@ -15,6 +16,8 @@ typedef __m512i ints;
 typedef __m512 reals;
 
 INLINE ints dot4(ints sum, ints u, ints x) { return _mm512_dpbusd_epi32(sum, u, x); }
+
+INLINE ints plus_product(ints sum, ints a, ints b) { return _mm512_dpwssd_epi32(sum, a, b); } /* the upper halves of a are 0 */
 
 INLINE ints load_ints(const void *at) { return _mm512_loadu_si512(at); }
 INLINE void store_ints(void *at, ints v) { _mm512_storeu_si512(at, v); }
@@ -52,6 +55,22 @@ INLINE reals as_reals(ints v) { return _mm512_castsi512_ps(v); } /* the bits */
 INLINE reals reals_of(ints v) { return _mm512_cvtepi32_ps(v); }
 INLINE reals plus(reals a, reals b) { return _mm512_add_ps(a, b); }
 INLINE reals minus(reals a, reals b) { return _mm512_sub_ps(a, b); }
+INLINE reals larger(reals a, reals b) { return _mm512_max_ps(a, b); }
+INLINE reals smaller(reals a, reals b) { return _mm512_min_ps(a, b); }
+INLINE ints nearest(reals v) { return _mm512_cvtps_epi32(v); }
+INLINE reals over(reals a, reals b) { return _mm512_div_ps(a, b); }
+/* 1 / v of whole numbers below 64, looked up: quotients take longer than all else that a block's scales do. */
+INLINE reals inverse_of_six_bits(ints v) {
+  static _Alignas(64) const float inverse[64] = {
+      INFINITY,  1.0f / 1,  1.0f / 2,  1.0f / 3,  1.0f / 4,  1.0f / 5,  1.0f / 6,  1.0f / 7,  1.0f / 8,  1.0f / 9,  1.0f / 10, 1.0f / 11, 1.0f / 12,
+      1.0f / 13, 1.0f / 14, 1.0f / 15, 1.0f / 16, 1.0f / 17, 1.0f / 18, 1.0f / 19, 1.0f / 20, 1.0f / 21, 1.0f / 22, 1.0f / 23, 1.0f / 24, 1.0f / 25,
+      1.0f / 26, 1.0f / 27, 1.0f / 28, 1.0f / 29, 1.0f / 30, 1.0f / 31, 1.0f / 32, 1.0f / 33, 1.0f / 34, 1.0f / 35, 1.0f / 36, 1.0f / 37, 1.0f / 38,
+      1.0f / 39, 1.0f / 40, 1.0f / 41, 1.0f / 42, 1.0f / 43, 1.0f / 44, 1.0f / 45, 1.0f / 46, 1.0f / 47, 1.0f / 48, 1.0f / 49, 1.0f / 50, 1.0f / 51,
+      1.0f / 52, 1.0f / 53, 1.0f / 54, 1.0f / 55, 1.0f / 56, 1.0f / 57, 1.0f / 58, 1.0f / 59, 1.0f / 60, 1.0f / 61, 1.0f / 62, 1.0f / 63};
+  const reals low = _mm512_permutex2var_ps(_mm512_load_ps(inverse), v, _mm512_load_ps(inverse + 16));
+  const reals high = _mm512_permutex2var_ps(_mm512_load_ps(inverse + 32), v, _mm512_load_ps(inverse + 48));
+  return _mm512_mask_blend_ps(_mm512_test_epi32_mask(v, _mm512_set1_epi32(32)), low, high);
+}
 INLINE reals times(reals a, reals b) { return _mm512_mul_ps(a, b); }
 INLINE reals times_plus(reals a, reals b, reals c) { return _mm512_fmadd_ps(a, b, c); }
 INLINE reals minus_times(reals a, reals b, reals c) { return _mm512_fnmadd_ps(a, b, c); } /* c - a * b */

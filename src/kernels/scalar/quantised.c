@@ -77,14 +77,23 @@ static void pack(embed__panel_form form, const unsigned char *rows, int64_t row_
 /* A lane of a block. */
 typedef struct lane_block {
   unsigned u[BLOCK_COLUMNS];
-  float scale[HALVES], offset;
+  float scale[HALVES], rest;
+  int32_t center;
 } lane_block;
+
+/* Of a form with offsets. */
+static void set_center(embed__panel_form form, float d, float dmin, uint32_t step, uint32_t offset, lane_block *lane) {
+  const float ratio = dmin / d * (float)offset * (1.0f / (float)step), most = (float)most_u(form);
+  lane->center = ratio > 0 ? (int32_t)rintf(ratio < most ? ratio : most) : 0;
+  lane->scale[0] = d * (float)step;
+  lane->rest = fmaf(-(float)lane->center, lane->scale[0], dmin * (float)offset);
+}
 
 static lane_block lane_at(embed__panel_form form, const unsigned char *panel, int64_t block, int64_t r, int64_t dim, int32_t group) {
   const int64_t b = block % CHUNK_BLOCKS, first = block - b, blocks = blocks_of(dim), here = blocks - first < CHUNK_BLOCKS ? blocks - first : CHUNK_BLOCKS;
   const unsigned char *scales = panel + chunk_at(form, first, group), *payload = scales + scale_bytes(form, here, group) + b * bytes_of_block(form);
   const unsigned char *k_block = scales + b / K_BLOCKS * HEADER_BYTES + 4 * r;
-  lane_block lane = {.offset = 0};
+  lane_block lane = {.rest = 0};
   uint32_t word[4], step, offset;
   for (int64_t j = 0; j < BLOCK_COLUMNS; ++j) {
     int64_t g = j / 4, c = j % 4;
@@ -96,8 +105,7 @@ static lane_block lane_at(embed__panel_form form, const unsigned char *panel, in
     case WITH_OFFSET:
       for (int w = 0; w < 4; ++w) word[w] = embed__le_u16(k_block + 64 * w) | (uint32_t)embed__le_u16(k_block + 64 * w + 2) << 16;
       six_bits(word, (int)(b % K_BLOCKS), &step, &offset);
-      lane.scale[0] = half_at(k_block) * (float)step;
-      lane.offset = half_at(k_block + 2) * (float)offset;
+      set_center(form, half_at(k_block), half_at(k_block + 2), step, offset, &lane);
       break;
     case PER_HALF:
       for (int h = 0; h < HALVES; ++h) {
@@ -112,7 +120,7 @@ static lane_block lane_at(embed__panel_form form, const unsigned char *panel, in
 /* One block of one row of digits. */
 typedef struct digit_block {
   int8_t digit[BLOCK_COLUMNS];
-  float scale, sum; /* sum: times the lane's offset */
+  float scale, sum; /* sum: times the lane's rest */
   int32_t isum[HALVES];
 } digit_block;
 
@@ -121,25 +129,26 @@ static digit_block digits_of(embed__panel_form form, const lane_block *lane, con
   memcpy(d.digit, record, sizeof d.digit);
   memcpy(&d.scale, record + AT_SCALE, 4);
   if (scaling_of(form) == WITH_OFFSET) memcpy(&d.sum, record + AT_B, 4);
-  for (int j = 0; j < BLOCK_COLUMNS; ++j) d.isum[2 * j / BLOCK_COLUMNS] += ((int32_t)lane->u[j] - zero_of(form)) * d.digit[j];
+  for (int j = 0; j < BLOCK_COLUMNS; ++j)
+    d.isum[2 * j / BLOCK_COLUMNS] += ((int32_t)lane->u[j] - (scaling_of(form) == WITH_OFFSET ? lane->center : zero_of(form))) * d.digit[j];
   return d;
 }
 
 static float exact_sum(embed__panel_form form, const lane_block *lane, int64_t blocks, const int32_t *record, float sum) {
   const scaling how = scaling_of(form);
-  float chain = 0, offsets = 0, by;
+  float chain = 0, by;
   int32_t all = 0;
   memcpy(&by, record + AT_SCALE, 4);
   for (int64_t b = 0; b < blocks; ++b) {
     digit_block d = digits_of(form, &lane[b], record + RECORD_WORDS * b);
     int32_t isum = d.isum[0] + d.isum[1];
     all += isum;
-    offsets = fmaf(lane[b].offset, d.sum, offsets);
     chain = how == PER_HALF ? fmaf((float)d.isum[1], lane[b].scale[1], fmaf((float)d.isum[0], lane[b].scale[0], chain))
                             : fmaf((float)isum, lane[b].scale[0], chain);
+    if (how == WITH_OFFSET) chain = fmaf(-lane[b].rest, d.sum, chain);
   }
   if (how == PER_ROW) return fmaf((float)all * by, lane[0].scale[0], sum);
-  return fmaf(chain, by, how == WITH_OFFSET ? sum - offsets : sum);
+  return fmaf(chain, by, sum);
 }
 
 static float rounded_sum(embed__panel_form form, const lane_block *lane, int64_t blocks, const int32_t *record, float sum) {
@@ -153,7 +162,7 @@ static float rounded_sum(embed__panel_form form, const lane_block *lane, int64_t
       chain = fmaf((float)d.isum[1] * d.scale, lane[b].scale[1], fmaf((float)d.isum[0] * d.scale, lane[b].scale[0], chain));
     else
       chain = fmaf((float)(d.isum[0] + d.isum[1]) * d.scale, lane[b].scale[0], chain);
-    if (how == WITH_OFFSET) chain = fmaf(-lane[b].offset, d.sum, chain);
+    if (how == WITH_OFFSET) chain = fmaf(-lane[b].rest, d.sum, chain);
   }
   return how == PER_ROW ? fmaf(chain, lane[0].scale[0], sum) : sum + chain;
 }
