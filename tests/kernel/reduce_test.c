@@ -71,6 +71,14 @@ static void check_sum_exp(const embed__kernels *k, float *z, int64_t n, uint64_t
   }
   for (int64_t i = 0; i < n; ++i) z[i] = -INFINITY;
   assert_true(k->reduce.sum_exp(z, n, 3.0f) == 0);
+  for (int64_t i = 0; i < n && n <= 200; ++i) { /* the largest alone counts 1, and what is far below it is not lost beside it */
+    z[i] = 3.0f;
+    assert_true(k->reduce.sum_exp(z, n, 3.0f) == 1);
+    z[(i + 1) % n] = n > 1 ? -15.0f : 3.0f;
+    const double rest = k->reduce.sum_exp(z, n, 3.0f) - 1;
+    assert_true(n == 1 || fabs(rest - exp(-18)) <= 1e-6 * exp(-18));
+    z[i] = z[(i + 1) % n] = -INFINITY;
+  }
 }
 static void sum_exp_of_level(const embed__kernels *k) { each_row(k, check_sum_exp); }
 static void sums_of_exp_are_right_to_4e_7(void **state) {
