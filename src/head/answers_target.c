@@ -61,7 +61,7 @@ static void guess_row(void *arg, int64_t row, int32_t worker) {
   const int64_t column = of_row->target_column;
   float *x = g->x + worker * s->table->dim, *decoded = g->decoded ? g->decoded + worker * g->decoded_floats : NULL, z;
   load_row(job, row, x);
-  if (s->multiplier && !(s->infinite && embed__has_infinity(x, s->table->dim)))
+  if (s->multiplier && !(s->beyond && embed__beyond_digits(x, s->table->dim)))
     z = by_multiplier(g, column, x, worker, decoded);
   else
     embed__product(job->kernels, s->table, column, 1, x, s->table->dim, 1, decoded, &z, 1);

@@ -23,7 +23,7 @@ typedef struct at_job {
   int64_t ldx;
   unsigned char *packed; /* hidden rows as the multiplier has them, part by part */
   int64_t part_bytes;
-  unsigned char *infinite; /* [n] as embed__sweep's, or NULL */
+  unsigned char *beyond; /* [n] as embed__sweep's, or NULL */
   /* Per worker. */
   unsigned char *rows; /* of the ids, side by side, and the panel that they become: prepared heads */
   int64_t rows_bytes;
@@ -61,8 +61,8 @@ static void logits_of_ids(void *arg, int64_t task, int32_t worker) {
       embed__product(job->kernels, t, ids[j], 1, job->x, job->ldx, job->n, decoded, z + j, job->ldout);
     else if (!job->head->prepared.block)
       multiply_parts(job, embed__row(t, ids[j]), t->row_bytes, 1, z + j);
-    for (int64_t i = 0; job->infinite && i < job->n; ++i)
-      if (job->infinite[i]) embed__product(job->kernels, t, ids[j], 1, job->x + i * job->ldx, job->ldx, 1, decoded, z + j + i * job->ldout, job->ldout);
+    for (int64_t i = 0; job->beyond && i < job->n; ++i)
+      if (job->beyond[i]) embed__product(job->kernels, t, ids[j], 1, job->x + i * job->ldx, job->ldx, 1, decoded, z + j + i * job->ldout, job->ldout);
     embed__finish_logits(job->head, z + j, job->ldout, job->n, ids[j], 1);
     for (int64_t i = 0; i < job->n; ++i)
       if (embed__apply_nan_policy(job->nan, z + j + i * job->ldout, 1)) embed__keep_least(&job->refused, i);
@@ -101,8 +101,8 @@ static embed_status load_hidden(embed_context *ctx, at_job *job, const embed__sw
   for (int64_t i = 0; i < s->n; i += PART)
     job->multiplier->pack_x(job->x + i * job->ldx, job->ldx, embed__min(PART, s->n - i), t->dim, t->group, job->packed + i / PART * job->part_bytes);
   if (!embed__in_digits(embed__form_of(t), s->activation)) return EMBED_OK;
-  EMBED__TRY(embed__scratch_get(ctx, s->n, 1, &job->infinite));
-  for (int64_t i = 0; i < s->n; ++i) job->infinite[i] = embed__has_infinity(job->x + i * job->ldx, t->dim);
+  EMBED__TRY(embed__scratch_get(ctx, s->n, 1, &job->beyond));
+  for (int64_t i = 0; i < s->n; ++i) job->beyond[i] = embed__beyond_digits(job->x + i * job->ldx, t->dim);
   return EMBED_OK;
 }
 
@@ -112,7 +112,7 @@ static embed_status logits_at(embed_context *ctx, at_job *job, const embed__swee
   job->kernels = ctx->kernels;
   bool round = choose_multiplier(job, s->activation);
   EMBED__TRY(load_hidden(ctx, job, s, round));
-  if (embed__decoded_rows(t) > 0) job->decoded_floats = !job->multiplier ? embed__decoded_floats(t) : job->infinite ? t->dim : 0;
+  if (embed__decoded_rows(t) > 0) job->decoded_floats = !job->multiplier ? embed__decoded_floats(t) : job->beyond ? t->dim : 0;
   if (job->decoded_floats) EMBED__TRY(embed__scratch_matrix(ctx, workers, job->decoded_floats, sizeof(float), &job->decoded));
   if (s->prepared) {
     job->rows_bytes = s->prepared->panel_bytes + embed__ceil_div(IDS * t->packed_bytes, EMBED__PANEL_ALIGNMENT) * EMBED__PANEL_ALIGNMENT;

@@ -91,6 +91,8 @@ typedef struct embed__chosen_rows {
 enum { EMBED__CHOSEN = 16 /* rows at once */ };
 /* plan: as embed__plan_sweep left it. False: its bits cannot be had, or are not bounded. */
 bool embed__chosen_can(const embed_context *ctx, const embed__sweep *plan);
+/* And whether for these hidden rows: those that the plain sweep multiplies as floats instead are not searched for. */
+bool embed__chosen_hold(const embed__chosen_rows *c, int64_t n);
 embed_status embed__chosen_begin(embed_context *ctx, embed__chosen_rows *c, int64_t n);
 /* z[j] = hidden row i times row ids[j], j < count <= EMBED__CHOSEN. */
 void embed__chosen_products(const embed__chosen_rows *c, int64_t i, const int32_t *ids, int64_t count, int32_t worker, float *z);

@@ -19,6 +19,13 @@ bool embed__chosen_can(const embed_context *ctx, const embed__sweep *plan) {
   return plan->n <= FEW_HIDDEN || !blocks_of(ctx->kernels, plan->table);
 }
 
+bool embed__chosen_hold(const embed__chosen_rows *c, int64_t n) {
+  bool held = true;
+  if (!c->plan->multiplier || !embed__in_digits(c->plan->form, EMBED__EXACT)) return true;
+  for (int64_t i = 0; i < n; ++i) held = held && !embed__beyond_digits(c->x + i * c->ldx, c->table->dim);
+  return held;
+}
+
 static bool on_panels(const embed__sweep *plan) { return plan->way == EMBED__PREPARED || plan->way == EMBED__PACKED; }
 
 static bool are_decoded(const embed__chosen_rows *c) { return !c->plan->multiplier && c->table->codec->stored < 0 && !blocks_of(c->kernels, c->table); }

@@ -349,6 +349,7 @@ embed_status embed__certified_search(embed_context *ctx, const embed_head *h, co
   s.blocks = embed__ceil_div(t->vocab, EMBED__BLOCK);
   s.width = embed__ceil_div(t->vocab, EMBED__SKETCH_ROWS) * EMBED__SKETCH_ROWS;
   EMBED__TRY(load_hidden(ctx, &s, sweep));
+  if (!embed__chosen_hold(&s.rows, s.n)) return EMBED_OK;
   if (!embed__sketch_ask(ctx->kernels, k, t->dim, &s.query)) return EMBED_OK;
   EMBED__TRY(embed__chosen_begin(ctx, &s.rows, s.n));
   EMBED__TRY(run_search(ctx, &s, &verified));

@@ -25,10 +25,14 @@ int embed__form_of(const embed_table *t) {
   }
 }
 
-bool embed__has_infinity(const float *x, int64_t dim) {
-  bool found = false;
-  for (int64_t j = 0; j < dim; ++j) found |= fabsf(x[j]) > FLT_MAX;
-  return found;
+bool embed__beyond_digits(const float *x, int64_t dim) {
+  float largest = 0, least = FLT_MAX;
+  for (int64_t j = 0; j < dim; ++j) {
+    const float size = fabsf(x[j]);
+    largest = size > largest ? size : largest;
+    least = size > 0 && size < least ? size : least;
+  }
+  return largest > FLT_MAX || least < largest * 0x1p-28f;
 }
 
 static bool limbs_hold(const float *x, int64_t count) {

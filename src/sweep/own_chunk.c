@@ -26,15 +26,15 @@ static void pack_part(void *arg, int64_t task, int32_t worker) {
   const int64_t first = task * s->part, count = embed__min(s->part, c->rows - first);
   (void)worker;
   s->multiplier->pack_x(c->x + first * c->ldx, c->ldx, count, s->table->dim, s->table->group, s->packed + task * s->part_bytes);
-  for (int64_t i = first; s->infinite && i < first + count; ++i) s->infinite[i] = embed__has_infinity(c->x + i * c->ldx, s->table->dim);
+  for (int64_t i = first; s->beyond && i < first + count; ++i) s->beyond[i] = embed__beyond_digits(c->x + i * c->ldx, s->table->dim);
 }
 
-/* Hidden rows with an infinity, of which digits made NaN. */
-static void multiply_infinite(const embed__chunk *c, const embed__tile *tile, int32_t worker) {
+/* Hidden rows of which digits made NaN, or too little. */
+static void multiply_beyond(const embed__chunk *c, const embed__tile *tile, int32_t worker) {
   const embed__sweep *s = c->s;
   const int64_t dim = s->table->dim;
   for (int64_t i = 0; i < tile->rows; ++i) {
-    if (!s->infinite[tile->first + i]) continue;
+    if (!s->beyond[tile->first + i]) continue;
     for (int64_t r = 0; r < tile->columns; ++r)
       embed__product(c->kernels, s->table, tile->column + r, 1, c->x + (tile->first + i) * c->ldx, c->ldx, 1, s->one ? s->one + worker * dim : NULL,
                      tile->z + i * tile->ldz + r, tile->ldz);
@@ -141,7 +141,7 @@ static void own_task(void *arg, int64_t task, int32_t worker) {
     float *decoded = s->decoded ? s->decoded + worker * s->decoded_floats : NULL;
     embed__product(c->kernels, t, column, tile.columns, c->x + first * c->ldx, c->ldx, tile.rows, decoded, tile.z, tile.ldz);
   }
-  if (s->infinite) multiply_infinite(c, &tile, worker);
+  if (s->beyond) multiply_beyond(c, &tile, worker);
   if (s->take) s->take(s->reducer, &tile);
   if (out && tile.z != out) copy_rows(c, tile.z, tile.ldz, tile.rows, tile.columns, out, s->ldout);
   if (s->streaming) c->kernels->row.fence();

@@ -38,10 +38,10 @@ embed_status embed__sweep_begin(embed_context *ctx, embed__sweep *s) {
     s->part_bytes = s->multiplier->x_bytes(s->part, t->dim, t->group);
     EMBED__TRY(embed__scratch_matrix(ctx, embed__ceil_div(s->chunk, s->part), s->part_bytes, 1, &s->packed));
   }
-  s->infinite = NULL;
+  s->beyond = NULL;
   s->one = NULL;
   if (s->multiplier && embed__in_digits(s->form, s->activation)) {
-    EMBED__TRY(embed__scratch_get(ctx, s->chunk, 1, &s->infinite));
+    EMBED__TRY(embed__scratch_get(ctx, s->chunk, 1, &s->beyond));
     if (embed__decoded_rows(t) > 0) EMBED__TRY(embed__scratch_matrix(ctx, workers, t->dim, sizeof(float), &s->one));
   }
   if (s->way == EMBED__PACKED) EMBED__TRY(embed__scratch_matrix(ctx, workers * s->panels, s->panel_bytes, 1, &s->made));

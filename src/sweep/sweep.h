@@ -59,19 +59,19 @@ typedef struct embed__sweep {
   int64_t panels;                      /* that meet all hidden rows of a task before the next ones */
   int form;                            /* embed__panel_form of panels */
   int32_t slots;
-  bool direct;             /* the table's own floats are what is multiplied: not a decoded copy */
-  float *hidden;           /* [chunk, dim], when x is not F32, or rounded */
-  unsigned char *packed;   /* hidden rows as the multiplier has them, part by part */
-  unsigned char *infinite; /* [chunk] which of them have an infinity; NULL: the multiplier has no digits (embed__in_digits) */
-  float *one;              /* a row made floats for them, per worker, or NULL */
-  unsigned char *made;     /* panels, per worker */
-  bool streaming;          /* tiles go to out past the caches */
-  int64_t tile_rows;       /* of a tile in scratch; 0: products are written where the caller wants them */
-  float *tiles;            /* [tile_rows, TILE_LD] per worker; or those of one call of OpenBLAS, when out is NULL */
-  float *decoded;          /* rows made floats, per worker or for one call of OpenBLAS */
-  int64_t part_bytes;      /* of packed */
-  int64_t panel_bytes;     /* of a panel made or prepared */
-  int64_t decoded_floats;  /* per worker */
+  bool direct;            /* the table's own floats are what is multiplied: not a decoded copy */
+  float *hidden;          /* [chunk, dim], when x is not F32, or rounded */
+  unsigned char *packed;  /* hidden rows as the multiplier has them, part by part */
+  unsigned char *beyond;  /* [chunk] which of them are beyond digits; NULL: the multiplier has none (embed__in_digits) */
+  float *one;             /* a row made floats for them, per worker, or NULL */
+  unsigned char *made;    /* panels, per worker */
+  bool streaming;         /* tiles go to out past the caches */
+  int64_t tile_rows;      /* of a tile in scratch; 0: products are written where the caller wants them */
+  float *tiles;           /* [tile_rows, TILE_LD] per worker; or those of one call of OpenBLAS, when out is NULL */
+  float *decoded;         /* rows made floats, per worker or for one call of OpenBLAS */
+  int64_t part_bytes;     /* of packed */
+  int64_t panel_bytes;    /* of a panel made or prepared */
+  int64_t decoded_floats; /* per worker */
 } embed__sweep;
 
 /* Plans and takes scratch. E_UNSUPPORTED: force_blas without OpenBLAS or in a reproducible context. */
@@ -89,10 +89,11 @@ static inline bool embed__packs_stored(const embed__sweep *s) {
   const int stored = embed__form_of(s->table);
   return stored >= 0 && (s->form == stored || (!embed__is_quantised_form(stored) && s->form == embed__limbs_of(stored)));
 }
-/* Whether a multiplier of panels or rows of this form makes digits of hidden rows, which have no infinity: NaN comes out, where floats have
- * infinities. Rows with one are multiplied as floats instead, by embed__product. Q8_0 itself cannot hold an infinity: NaN it is. */
+/* Whether a multiplier of panels or rows of this form makes digits of hidden rows. They have no infinity: NaN comes out, where floats have
+ * infinities. And they end 2^-47 below the largest number: what is smaller than 2^-28 of it, and meets weights where that meets zeros, would be
+ * off by more than 2^-19. Rows with either are multiplied as floats instead, by embed__product. Q8_0 itself holds neither. */
 static inline bool embed__in_digits(int form, embed__activation activation) { return embed__is_quantised_form(form) && activation != EMBED__ROUNDED_Q8_0; }
-bool embed__has_infinity(const float *x, int64_t dim);
+bool embed__beyond_digits(const float *x, int64_t dim);
 /* Whether panels of limbs may meet these hidden rows (kernels/panel.h): those of numbers `rows`, or the first n. */
 bool embed__limbs_hold_rows(const embed__kernels *k, const unsigned char *x, embed_dtype dtype, const int64_t *rows, int64_t n, int64_t ldx, int64_t dim);
 /* x[j] = x[j] rounded to the activation's dtype. */
