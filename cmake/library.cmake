@@ -25,8 +25,8 @@ set(EMBED_SOURCES
   src/optim/adamw_deferred.c src/optim/freeze.c src/optim/ftrl.c src/optim/history.c src/optim/lamb.c src/optim/lion.c src/optim/optim.c
   src/optim/rates.c src/optim/rmsprop.c src/optim/row.c src/optim/saved.c src/optim/sgd.c src/optim/step.c src/optim/touch.c
   src/gather/side.c
-  src/scatter/bag_backward.c src/scatter/grad.c src/scatter/group.c src/scatter/lookup_backward.c src/scatter/measure.c src/scatter/merge.c
-  src/scatter/scatter.c src/scatter/share.c
+  src/scatter/bag_backward.c src/scatter/count.c src/scatter/grad.c src/scatter/group.c src/scatter/lookup_backward.c src/scatter/measure.c
+  src/scatter/merge.c src/scatter/scatter.c src/scatter/share.c
   src/table/buffer.c src/table/ids.c src/table/init.c src/table/overlay.c src/table/pq.c src/table/rows.c src/table/table.c src/table/update.c
   src/vocab/siphash.c src/vocab/stored.c src/vocab/tokens.c
   src/io/file.c src/io/folder.c src/io/format.c src/io/gguf.c src/io/map.c src/io/metadata.c src/io/npy.c src/io/json.c src/io/safetensors.c src/io/shard_index.c src/io/tensor.c src/io/text.c src/io/word2vec.c

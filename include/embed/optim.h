@@ -258,6 +258,42 @@ EMBED_API void embed_grad_clear(embed_grad *g);
  */
 EMBED_API void embed_grad_release(embed_grad *g);
 
+/* --- Row counters: how often each row had gradient, in the caller's memory. */
+/**
+ * embed_count_rows: each position of a list counted at its row.
+ *
+ *   counts[row of ids[i]] += 1
+ *
+ * The row of an id is that of embed_lookup_backward with the same vocab and opts: padding ids and ids under EMBED_OOV_ZERO have none
+ * and are not counted. Positions are not weighed: scale, max_norm, EMBED_LOOKUP_ADD and EMBED_BACKWARD_BY_FREQUENCY change nothing.
+ * A count that has reached UINT32_MAX stays there.
+ *
+ * Shapes   ids [n]; vocab: of the table; counts [vocab], not ids' own memory.
+ * Empty    n = 0 does nothing and reads no pointer.
+ * Errors   E_ID (embed_error_at = the position), E_OPTION as embed_lookup_backward; E_ARGUMENT: n or vocab negative, ids or counts
+ *          NULL. counts is then as before.
+ * Threads  counts, ctx exclusive. The calling thread alone works.
+ * Cost     reads ids twice, reads and writes a count a position; allocates nothing.
+ * Since    0.1.
+ */
+EMBED_FN embed_status embed_count_rows(embed_context *ctx, const int64_t *ids, int64_t n, int64_t vocab, uint32_t *counts,
+                                       const embed_lookup_options *opts);
+/**
+ * embed_count_decay: counters multiplied by a factor, so that what was long ago counts less.
+ *
+ *   counts[r] = the whole number nearest to counts[r] * factor, the even one of two
+ *
+ * The product is a double. Counts that lose less than a half stay what they are: with 0.9 those up to 4.
+ *
+ * Shapes   counts [rows]; factor from 0 (all counts become 0) to 1.
+ * Empty    rows = 0 does nothing and reads no pointer.
+ * Errors   E_ARGUMENT: a factor outside [0, 1] or NaN, rows negative, counts NULL. counts is then as before.
+ * Threads  counts, ctx exclusive. The calling thread alone works.
+ * Cost     reads and writes counts; allocates nothing.
+ * Since    0.1.
+ */
+EMBED_FN embed_status embed_count_decay(embed_context *ctx, uint32_t *counts, int64_t rows, double factor);
+
 /* --- Optimisers: the state of one table, and steps. */
 typedef int32_t embed_optimizer_kind;
 enum { EMBED_OPTIM_NONE = -1, EMBED_OPTIM_SGD = 0, EMBED_OPTIM_ADAGRAD, EMBED_OPTIM_ADAGRAD_ROW, EMBED_OPTIM_ADAM_SPARSE, EMBED_OPTIM_ADAMW,

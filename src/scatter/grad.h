@@ -34,6 +34,11 @@ static inline float *embed__grad_row(const embed_grad *g, int64_t i) { return g-
  * them, a bias of another length). On any error g is as before: call it behind the last thing that may fail. */
 embed_status embed__grad_open(embed_context *ctx, embed_grad *g, int64_t rows, int64_t dim, bool bias);
 
+/* The caller's options of a lookup as its backward call takes them: *o the copy, *scale rounded, *policy that of a table of this vocab.
+ * E_OPTION, E_ARGUMENT (vocab). */
+embed_status embed__backward_options(embed_context *ctx, const embed_lookup_options *opts, int64_t vocab, embed_lookup_options *o, float *scale,
+                                     embed__id_policy *policy);
+
 /* What is added to the rows that ids name: position p adds weight * upstream[source[p]] where
  * weight = scale * weights[p] / (by_frequency: positions of the same row). */
 typedef struct embed__upstream {

@@ -34,6 +34,14 @@ embed_status embed_grad_add(embed_context *ctx, embed_grad *g, const int32_t *id
   return embed__end(ctx, add(ctx, g, &list, &policy, &up));
 }
 
+embed_status embed__backward_options(embed_context *ctx, const embed_lookup_options *opts, int64_t vocab, embed_lookup_options *o, float *scale,
+                                     embed__id_policy *policy) {
+  EMBED__TRY(embed__options(ctx, "embed_lookup_options", opts, EMBED_LOOKUP_ADD | EMBED_LOOKUP_PADDING | EMBED_BACKWARD_BY_FREQUENCY, o, sizeof *o));
+  if (vocab < 0) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "vocab is %" PRId64, vocab);
+  EMBED__TRY(embed__check_scale(ctx, o, scale));
+  return embed__check_policy(ctx, vocab, o->flags & EMBED_LOOKUP_PADDING, o->oov, o->unk_id, o->padding_id, policy);
+}
+
 embed_status embed_lookup_backward(embed_context *ctx, embed_grad *g, int64_t vocab, const int64_t *ids, int64_t n, const void *d_out, embed_dtype d_out_dtype,
                                    int64_t ld_d_out, const embed_lookup_options *opts) {
   embed_lookup_options o;
@@ -41,10 +49,7 @@ embed_status embed_lookup_backward(embed_context *ctx, embed_grad *g, int64_t vo
   embed__upstream up = {0};
   EMBED__BEGIN(ctx);
   EMBED__NOT_NULL(ctx, g);
-  EMBED__TRY(embed__options(ctx, "embed_lookup_options", opts, EMBED_LOOKUP_ADD | EMBED_LOOKUP_PADDING | EMBED_BACKWARD_BY_FREQUENCY, &o, sizeof o));
-  if (vocab < 0) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "vocab is %" PRId64, vocab);
-  EMBED__TRY(embed__check_scale(ctx, &o, &up.scale));
-  EMBED__TRY(embed__check_policy(ctx, vocab, o.flags & EMBED_LOOKUP_PADDING, o.oov, o.unk_id, o.padding_id, &policy));
+  EMBED__TRY(embed__backward_options(ctx, opts, vocab, &o, &up.scale, &policy));
   EMBED__TRY(take_upstream(ctx, g, d_out, d_out_dtype, n, ld_d_out, &up));
   up.by_frequency = o.flags & EMBED_BACKWARD_BY_FREQUENCY;
   const embed__ids list = {.at = ids, .n = n, .wide = true};

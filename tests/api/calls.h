@@ -387,6 +387,13 @@ static inline embed_status use_bag_backward(embed_context *ctx, const world *w, 
   embed_grad_release(g);
   return status;
 }
+static inline embed_status use_count_rows(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  return embed_count_rows(ctx, w->ids64, WORLD_N, WORLD_ROWS, (uint32_t *)(void *)o->out, options);
+}
+static inline embed_status use_count_decay(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  (void)w, (void)options;
+  return embed_count_decay(ctx, (uint32_t *)(void *)o->out, WORLD_ROWS, 0.5);
+}
 static inline embed_status use_grad_merge(embed_context *ctx, const world *w, const void *options, outcome *o) {
   embed_grad *g = grad_in(w, o), *from = NULL;
   OK(embed_grad_create(w->ctx, WORLD_DIM, &from));
@@ -669,6 +676,8 @@ static const call calls[] = {
     {"grad_add", use_grad_add, 0, 0},
     {"lookup_backward", use_lookup_backward, sizeof(embed_lookup_options), 0},
     {"bag_backward", use_bag_backward, sizeof(embed_bag_options), 0},
+    {"count_rows", use_count_rows, sizeof(embed_lookup_options), 0},
+    {"count_decay", use_count_decay, 0, 0},
     {"grad_merge", use_grad_merge, sizeof(embed_merge_options), 0},
     {"grad_clip", use_grad_clip, sizeof(embed_clip_options), 0},
     {"grad_share", use_grad_share, 0, sizeof(embed_share)},

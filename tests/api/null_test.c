@@ -293,6 +293,9 @@ static void a_missing_buffer_is_refused(void **state) {
   REFUSED(embed_bag_i64(c, w.table, w.ids64, 1, w.offsets, 1, NULL, NULL, EMBED_F32, 0, NULL));
   REFUSED(embed_mix(c, w.table, NULL, 1, 0, out, 0, NULL));
   REFUSED(embed_mix(c, w.table, w.vectors, 1, 0, NULL, 0, NULL));
+  REFUSED(embed_count_rows(c, NULL, 1, 1, (uint32_t *)ids, NULL));
+  REFUSED(embed_count_rows(c, w.ids64, 1, 1, NULL, NULL));
+  REFUSED(embed_count_decay(c, NULL, 1, 0.5));
   REFUSED(embed_positions(c, 0, 1, 4, NULL, EMBED_F32, 0, NULL));
   REFUSED(embed_norm_rows(c, NULL, EMBED_F32, 1, 4, 0, NULL, NULL, NULL));
   REFUSED(embed_logits(c, w.head, NULL, EMBED_F32, 1, 0, out, 0, NULL));

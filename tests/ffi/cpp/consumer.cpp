@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a C++ program does with the installed library: consumer FOLDER_OF_TEST_DATA. */
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <embed/embed.hpp>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -194,6 +196,7 @@ void a_tied_table_learns(embed::context &ctx) {
   std::vector<int32_t> targets;
   for (int32_t id : ids) targets.push_back((id + 5) % static_cast<int32_t>(rows));
   std::vector<float> loss(ids.size()), d_hidden(ids.size() * dim);
+  std::vector<uint32_t> counts(rows);
   double first = 0, mean = 0;
   for (int step = 0; step < 20; ++step, first = step == 1 ? mean : first) {
     embed_grad_clear(grad.get());
@@ -201,11 +204,15 @@ void a_tied_table_learns(embed::context &ctx) {
     ctx.check(embed_cross_entropy_train(ctx.get(), head.get(), hidden.data(), EMBED_F32, count, 0, targets.data(), nullptr, loss.data(), nullptr,
                                         d_hidden.data(), EMBED_F32, 0, grad.get(), nullptr));
     ctx.check(embed_lookup_backward(ctx.get(), grad.get(), rows, wide.data(), count, d_hidden.data(), EMBED_F32, 0, nullptr));
+    ctx.check(embed_count_rows(ctx.get(), wide.data(), count, rows, counts.data(), nullptr));
     ctx.check(embed_optimizer_step(ctx.get(), optimizer.get(), table.get(), grad.get(), nullptr));
     mean = 0;
     for (float x : loss) mean += static_cast<double>(x) / count;
   }
   must(mean < first / 2 && embed_optimizer_steps(optimizer.get()) == 20, "the loss falls");
+  must(std::accumulate(counts.begin(), counts.end(), int64_t{0}) == 20 * count, "each position is counted");
+  ctx.check(embed_count_decay(ctx.get(), counts.data(), rows, 0.0));
+  must(std::count(counts.begin(), counts.end(), 0u) == rows, "counts decay");
   std::printf("training     a tied table: the loss falls\n");
 }
 
