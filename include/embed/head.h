@@ -161,7 +161,9 @@ enum { EMBED_SWEEP_PROCESSED = 1 /* log-probabilities after rules and filters, n
  *   logits[i, v] = softcap(logit_scale * (hidden[i, :] . W[v, :] + bias[v]))
  *
  * Shapes   hidden [n, dim] with row stride ld_hidden elements (0 = dim); logits [n, vocab] with ld_logits (0 = vocab).
- * Types    hidden F32, F16 or BF16; W any dtype; sums in fp32, error <= 2e-6 of sum |w||x| against the decoded weights.
+ * Types    hidden F32, F16 or BF16; W any dtype; sums in fp32, error <= 2e-6 of sum |w||x| against the decoded weights. Where all
+ *          roundings fall to one side, as of products that are all alike, it may be up to 2^-24 (256 + dim / 16) of it, with
+ *          EMBED_HEAD_BLAS 2^-24 dim.
  * Rounded  opts->activation EMBED_BF16 or EMBED_Q8_0, of any table and form: hidden is rounded to that dtype first (BF16 to
  *          nearest even: 2^-8 of each |x|; Q8_0 in blocks of 32 columns, the last may be shorter: 1/254 of the block's
  *          largest |x|, and its scale to 2^-11), then as above. Where it is no faster on this CPU it is only that.

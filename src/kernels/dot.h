@@ -7,7 +7,7 @@
  * The order of one sum is fixed per level and stored form: it depends on dim alone, never on count, n, or where in the
  * tile the row stands. Every level has 16 lanes, column j in lane j % 16, then adds lanes i and i + 8, + 4, + 2, + 1.
  * scalar rounds product and sum apart; avx2, avx512 and neon use FMA and give the same bits. Which NaN comes out of several is
- * open. Error <= 2e-6 of sum |w||x| for the dims of real models; int8 rows are summed as q * x and multiplied by the
+ * open. Error <= 2e-6 of sum |w||x| where roundings do not all fall to one side, else 2^-24 dim / 16; int8 rows are summed as q * x and multiplied by the
  * row's scale once. */
 #ifndef EMBED__DOT_H
 #define EMBED__DOT_H

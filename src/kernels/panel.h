@@ -13,7 +13,8 @@
  * alone: never on count, n, or where in the call the row stands. A hidden row with a NaN gives NaN in all of its
  * products, one with an infinity NaN or infinities (digits: NaN); neither touches the products of other hidden rows.
  *
- * Exact: error <= 2e-6 of sum |w||x|. Rounded: the same, against x rounded to that dtype first.
+ * Exact: error <= 2e-6 of sum |w||x|, where roundings all fall to one side up to 2^-24 * 256 (a chain). Rounded: the same, against x rounded
+ * to that dtype first.
  *
  * Order of the float forms, exact: columns ascending in chains of 256 that start at 0, w[j] * x[j] added by FMA (scalar:
  * product and sum rounded apart); the chains' sums are added in ascending order. So avx2, avx512 and neon give the same

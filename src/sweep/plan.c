@@ -15,8 +15,8 @@ enum {
   PACK_FLOAT_ROWS = 18, /* of f32 and f16 (28 where vectors have 256 bits), and */
   PACK_NARROW_ROWS = 28,
   PACK_BF16_ROWS = 14,      /* of bf16, whose tiles widen rows for every 4 hidden rows anew */
-  LIMBS_F32_ROWS = 96,      /* by tiles of limbs, where there are some: of f32, */
-  LIMBS_F16_ROWS = 48,      /* f16, */
+  LIMBS_F32_ROWS = 48,      /* by tiles of limbs, where there are some: of f32, */
+  LIMBS_F16_ROWS = 32,      /* f16, */
   LIMBS_BF16_ROWS = 28,     /* bf16 (never as few as a sketch searches for: head/BOUND.md counts a rounding for a product), */
   LIMBS_DECODED_ROWS = 128, /* and all others, */
   LIMBS_DIM = 64,           /* of that many columns: tiles are filled up to 32 */
