@@ -433,8 +433,8 @@ typedef struct embed_huffman_predict_options {
  *
  *   logprob[leaf] = sum over its path of -log(1 + exp -z) where the code is 1, -log(1 + exp z) where it is 0
  *
- * Shapes   hidden, h as embed_huffman_loss; ids, logprobs [n, k], the most probable first, equal ones by lower id; count [n], how many are
- *          there, or NULL; the rest is id -1, log-probability -inf.
+ * Shapes   hidden, h as embed_huffman_loss; ids, logprobs [n, k], the most probable first by the returned value, equal ones by lower id; count
+ *          [n], how many are there, or NULL; the rest is id -1, log-probability -inf.
  * Types    hidden F32, F16 or BF16; W any dtype, decoded; logits in fp32, sums in double, rounded once.
  * Options  EMBED_HUFFMAN_FASTTEXT: probabilities x of a step count as log(x + 1e-5), as in fastText's predict, whose figures these then
  *          are; without it they sum to 1.
@@ -442,7 +442,8 @@ typedef struct embed_huffman_predict_options {
  * Errors   E_ARGUMENT (k), E_OPTION (threshold outside [0, 1]), E_MISMATCH, E_UNSUPPORTED (a subset's head), E_OVERFLOW, E_MEMORY, E_STALE:
  *          nothing written. E_NONFINITE (a logit on the way is NaN; at = the row), E_CANCELLED, E_CALLBACK: unspecified.
  * Threads  h, t shared, ctx exclusive. Same answers for any thread count.
- * Cost     a product for each node that is opened: those more probable than the k-th class. Scratch of 16 bytes a class and worker.
+ * Cost     a product for each node that is opened: those at least as probable as the k-th class (FASTTEXT: or less by 1e-5 a level of
+ *          the tree, which further steps may add). Scratch of 16 bytes a class and worker.
  * Since    0.1.
  * Source   fastText's HierarchicalSoftmaxLoss::predict.
  */
