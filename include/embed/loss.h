@@ -426,7 +426,7 @@ EMBED_FN embed_status embed_huffman_loss(embed_context *ctx, const embed_head *h
                                          void *d_hidden, embed_dtype d_hidden_dtype, int64_t ld_d_hidden, embed_grad *g, const embed_huffman_options *opts);
 typedef struct embed_huffman_predict_options {
   uint32_t size, flags; /* EMBED_HUFFMAN_FASTTEXT */
-  double threshold;     /* classes less probable than this are left out; 0 = none */
+  double threshold;     /* classes less probable than this are left out; 0 = none, with EMBED_HUFFMAN_FASTTEXT those below 1e-5 */
 } embed_huffman_predict_options;
 /**
  * embed_huffman_predict: the k most probable classes of each hidden row, by best-first search down the tree.
@@ -437,7 +437,8 @@ typedef struct embed_huffman_predict_options {
  *          [n], how many are there, or NULL; the rest is id -1, log-probability -inf.
  * Types    hidden F32, F16 or BF16; W any dtype, decoded; logits in fp32, sums in double, rounded once.
  * Options  EMBED_HUFFMAN_FASTTEXT: probabilities x of a step count as log(x + 1e-5), as in fastText's predict, whose figures these then
- *          are; without it they sum to 1.
+ *          are; without it they sum to 1. The threshold t is log(t + 1e-5) then, for the nodes on the way too, as there: with 0 classes
+ *          below log(1e-5) do not come.
  * Empty    n = 0 or k = 0 does nothing but counts of 0.
  * Errors   E_ARGUMENT (k), E_OPTION (threshold outside [0, 1]), E_MISMATCH, E_UNSUPPORTED (a subset's head), E_OVERFLOW, E_MEMORY, E_STALE:
  *          nothing written. E_NONFINITE (a logit on the way is NaN; at = the row), E_CANCELLED, E_CALLBACK: unspecified.

@@ -402,6 +402,29 @@ static void fasttexts_scores_may_grow_on_the_way_down(void **state) {
   embed_context_release(ctx);
 }
 
+/* Class 1 has 1.2e-4 * 0.047. */
+static void fasttexts_threshold_of_0_is_one_of_1e_5(void **state) {
+  static const int64_t counts[3] = {1, 1, 5};
+  static float zeros[2], bias[2] = {3, 9};
+  embed_huffman_predict_options o = {.size = sizeof o};
+  embed_context *ctx = context_new();
+  problem p = {.vocab = 2, .dim = 1, .w = zeros, .bias = bias, .scale = 1};
+  embed_huffman *t = tree_of(ctx, counts, 3);
+  embed_head *head = head_of(ctx, &p, table_of(ctx, &p));
+  int32_t ids[3];
+  float logprobs[3];
+  int64_t count;
+  (void)state;
+  OK(embed_huffman_predict(ctx, head, t, zeros, EMBED_F32, 1, 0, 3, ids, logprobs, &count, &o));
+  assert_true(count == 3 && ids[2] == 1 && logprobs[2] < -12 && logprobs[2] > -12.1f);
+  o.flags = EMBED_HUFFMAN_FASTTEXT;
+  OK(embed_huffman_predict(ctx, head, t, zeros, EMBED_F32, 1, 0, 3, ids, logprobs, &count, &o));
+  assert_true(count == 2 && ids[0] == 2 && ids[1] == 0 && ids[2] == -1);
+  embed_huffman_release(t);
+  embed_head_release(head);
+  embed_context_release(ctx);
+}
+
 static void threads_and_the_other_rows_do_not_change_a_bit(void **state) {
   enum { LEAVES = 3001, DIM = 72, N = 300, K = 5 };
   static const int32_t threads[4] = {1, 2, 7, 2};
@@ -627,6 +650,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_equal_class_further_down_comes_by_id_too),
     cmocka_unit_test(classes_rank_by_the_values_that_are_returned),
     cmocka_unit_test(fasttexts_scores_may_grow_on_the_way_down),
+    cmocka_unit_test(fasttexts_threshold_of_0_is_one_of_1e_5),
     cmocka_unit_test(threads_and_the_other_rows_do_not_change_a_bit),
     cmocka_unit_test(wrong_arguments_write_nothing),
     cmocka_unit_test(every_failed_allocation_leaves_everything_as_it_was),
