@@ -51,7 +51,8 @@ enum {
  * Empty    n = 0 does nothing. vocab = 0: every row must be ignored.
  * Errors   E_ID (a target outside [0, vocab), or the subset, that is not ignored; at = its position), E_ARGUMENT, E_OPTION (smoothing or
  *          gradient_filter outside [0, 1], z_loss negative or not finite, a class weight not finite: at = the class), E_OVERFLOW, E_MEMORY,
- *          E_STALE: nothing written. E_CANCELLED, E_CALLBACK: unspecified.
+ *          E_STALE, E_UNSUPPORTED (EMBED_HEAD_BLAS, as embed_logits; not with EMBED_LOSS_BF16): nothing written. E_CANCELLED, E_CALLBACK:
+ *          unspecified.
  * Threads  h shared, ctx exclusive. Same bits for any thread count. F32, F16 and BF16 tables go through the library's own products,
  *          prepared or not: the loss of a row does not depend on n, but on whether level amx multiplies by tiles, which it does in
  *          contexts that are not reproducible from 32 counted rows and 64 columns on, where no number of the call's hidden rows is above 2^30 in size.
@@ -79,7 +80,7 @@ EMBED_FN embed_status embed_cross_entropy(embed_context *ctx, const embed_head *
  *          embed_cross_entropy_train.
  * Ignored  d_hidden rows of 0 and no part in d_weight, whatever hidden, logsumexp and d_loss hold there. d_hidden may be hidden.
  * Empty    n = 0 does nothing.
- * Errors   as embed_cross_entropy; E_ARGUMENT also for logsumexp or d_loss NULL.
+ * Errors   as embed_cross_entropy, but for E_UNSUPPORTED; E_ARGUMENT also for logsumexp or d_loss NULL.
  * Threads  h shared, ctx exclusive. Same bits for any thread count, always by the library's own kernels: d_hidden does not
  *          depend on n, but by tiles as embed_cross_entropy.
  * Cost     6 n vocab dim operations: logits are made again, a few hundred rows of the table at a time; reads the table and
@@ -113,7 +114,7 @@ EMBED_FN embed_status embed_cross_entropy_backward(embed_context *ctx, const emb
  * Ignored  loss 0, d_hidden rows of 0, no part in g, whatever hidden and d_loss hold there. All ignored: count 0, no NaN.
  *          d_hidden may be hidden.
  * Empty    n = 0: count 0.
- * Errors   as embed_cross_entropy, E_MISMATCH: nothing written. E_CANCELLED, E_CALLBACK: outputs and g unspecified.
+ * Errors   E_MISMATCH, and as embed_cross_entropy but for E_UNSUPPORTED: nothing written. E_CANCELLED, E_CALLBACK: outputs and g unspecified.
  * Threads  h shared, ctx and g exclusive. Same bits for any thread count, always by the library's own kernels: loss and
  *          d_hidden of a row do not depend on n, but by tiles as embed_cross_entropy.
  * Cost     6 n vocab dim operations; reads the table twice and reads and writes the gradient once per chunk of at most 256
@@ -158,7 +159,7 @@ EMBED_FN embed_status embed_sequence_logprobs(embed_context *ctx, const embed_he
  * Gradient as embed_cross_entropy_train.
  * Ignored  d_hidden rows of 0, no part in g. d_hidden may be hidden.
  * Empty    n = 0 adds nothing.
- * Errors   as embed_sequence_logprobs, E_MISMATCH: nothing written. E_CANCELLED, E_CALLBACK: outputs and g unspecified.
+ * Errors   E_MISMATCH, and as embed_sequence_logprobs but for E_UNSUPPORTED: nothing written. E_CANCELLED, E_CALLBACK: outputs and g unspecified.
  * Threads  h shared, ctx and g exclusive. Same bits for any thread count.
  * Cost     that of embed_cross_entropy_train and 4n bytes: logits are made again, the memory stays within its bounds.
  * Since    0.1.
