@@ -225,7 +225,7 @@ EMBED_FN embed_status embed_distill(embed_context *ctx, const embed_head *teache
  * Types    as embed_distill; d_hidden F32, F16 or BF16, rounded once; a logit's slope in double, rounded to fp32; sums in fp32.
  * Gradient g of the student's dim, sparse (it then has every row of the vocabulary) or dense with at least vocab rows: E_MISMATCH else.
  * Ignored  loss 0, d_hidden rows of 0, no part in g. All ignored: count 0, no NaN. d_hidden may be hidden.
- * Empty    n = 0: count 0.
+ * Empty    n = 0: count 0. vocab = 0: losses as embed_distill, d_hidden rows of 0.
  * Errors   as embed_distill. E_CANCELLED, E_CALLBACK: outputs and g unspecified.
  * Threads  heads shared, ctx and g exclusive. Same bits for any thread count; loss, that of embed_distill to the bit, and d_hidden of a
  *          row do not depend on n, but as there.
