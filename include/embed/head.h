@@ -172,8 +172,8 @@ enum { EMBED_SWEEP_PROCESSED = 1 /* log-probabilities after rules and filters, n
  *          value gives what floats give, of any table and form: an infinity, or NaN where two meet or a weight is 0. Q8_0 cannot hold one,
  *          nor a block whose largest |x| is past 127 * 65504: rounded to it all of the row's logits are NaN.
  * Empty    n = 0 or vocab = 0 does nothing.
- * Errors   E_ARGUMENT, E_OPTION, E_OVERFLOW, E_MEMORY, E_STALE: nothing written. E_NONFINITE, E_CANCELLED, E_CALLBACK:
- *          unspecified.
+ * Errors   E_ARGUMENT, E_OPTION, E_OVERFLOW, E_MEMORY, E_STALE, E_UNSUPPORTED (EMBED_HEAD_BLAS in a reproducible context, or of a library
+ *          without OpenBLAS): nothing written. E_NONFINITE, E_CANCELLED, E_CALLBACK: unspecified.
  * Threads  h shared, ctx exclusive. Same bits for any pool or executor, given the level, n, the head's form, and what
  *          OpenBLAS multiplies (EMBED_HEAD_BLAS; large fp32 batches at level scalar) its core and thread count; rounded to
  *          BF16 also whether the CPU's bfloat products are worth using; at level amx, from 28 hidden rows and 64 columns on, whether one of their
@@ -191,7 +191,7 @@ EMBED_FN embed_status embed_logits(embed_context *ctx, const embed_head *h, cons
  * Types    as embed_logits, always by the library's own kernels: the bits of a reproducible context's embed_logits on this
  *          head, prepared or not.
  * Empty    n = 0 or m = 0 does nothing.
- * Errors   E_ID (at = position in ids, nothing written), else as embed_logits.
+ * Errors   E_ID (at = position in ids, nothing written), else as embed_logits, but for E_UNSUPPORTED.
  * Threads  h shared, ctx exclusive. Same bits for any thread count and any n.
  * Cost     reads m rows; for hidden of 16 bits scratch of n * dim floats.
  * Since    0.1.
@@ -380,7 +380,7 @@ enum { EMBED_ASK_LOGITS = 1, EMBED_ASK_LOGSUMEXP = 2, EMBED_ASK_ENTROPY = 4, EMB
  * Errors   E_ARGUMENT (a negative row, k, params_count), E_OPTION, E_ID (a target outside the vocabulary or the subset; at = its
  *          position), E_MISMATCH (rules of another vocabulary; at = the row), E_OVERFLOW, E_MEMORY, E_STALE: result keeps what
  *          it had, or is empty when memory ran out on the way. E_NONFINITE (at = the row: see NaN; or no logit above -inf and
- *          anything but LOGITS asked), E_CANCELLED, E_CALLBACK: result is empty.
+ *          anything but LOGITS asked), E_UNSUPPORTED (as embed_logits), E_CANCELLED, E_CALLBACK: result is empty.
  * Threads  h and rules shared, ctx and result exclusive. Same bits for any pool or executor, as embed_logits.
  * Cost     embed_topk's sweep. Scratch: of 128 (OpenBLAS: 512) rows at a time, per row 16 bytes for each candidate and worker and 32 to
  *          72 for each 1,024 ids. A second sweep of these rows, where a row's filters may keep more than 1,024 ids, and for
@@ -397,7 +397,7 @@ EMBED_FN embed_status embed_sweep(embed_context *ctx, const embed_head *h, const
  * Types    F32; scale and soft-cap are the caller's affair, rules and penalties are not. opts->activation must be 0.
  * NaN      as embed_sweep.
  * Empty    as embed_sweep.
- * Errors   as embed_sweep, but for E_STALE; E_UNSUPPORTED (vocab past 2^31 - 1).
+ * Errors   as embed_sweep, but for E_STALE; E_UNSUPPORTED is a vocab past 2^31 - 1: result keeps what it had.
  * Threads  logits and rules shared, ctx and result exclusive. Same bits for any pool or executor.
  * Cost     reads 4 n vocab; 1,024 columns are copied at a time where rules or IGNORE change them.
  * Since    0.1.

@@ -51,7 +51,8 @@ enum {
  * Empty    n = 0 does nothing. vocab = 0: every row must be ignored.
  * Errors   E_ID (a target outside [0, vocab), or the subset, that is not ignored; at = its position), E_ARGUMENT, E_OPTION (smoothing or
  *          gradient_filter outside [0, 1], z_loss negative or not finite, a class weight not finite: at = the class), E_OVERFLOW, E_MEMORY,
- *          E_STALE: nothing written. E_CANCELLED, E_CALLBACK: unspecified.
+ *          E_STALE, E_UNSUPPORTED (EMBED_HEAD_BLAS, as embed_logits; not with EMBED_LOSS_BF16): nothing written. E_CANCELLED, E_CALLBACK:
+ *          unspecified.
  * Threads  h shared, ctx exclusive. Same bits for any thread count. F32, F16 and BF16 tables go through the library's own products,
  *          prepared or not: the loss of a row does not depend on n, but on whether level amx multiplies by tiles, which it does in
  *          contexts that are not reproducible from 32 counted rows and 64 columns on, where no number of the call's hidden rows is above 2^30 in size.
@@ -79,7 +80,7 @@ EMBED_FN embed_status embed_cross_entropy(embed_context *ctx, const embed_head *
  *          embed_cross_entropy_train.
  * Ignored  d_hidden rows of 0 and no part in d_weight, whatever hidden, logsumexp and d_loss hold there. d_hidden may be hidden.
  * Empty    n = 0 does nothing.
- * Errors   as embed_cross_entropy; E_ARGUMENT also for logsumexp or d_loss NULL.
+ * Errors   as embed_cross_entropy, but for E_UNSUPPORTED; E_ARGUMENT also for logsumexp or d_loss NULL.
  * Threads  h shared, ctx exclusive. Same bits for any thread count, always by the library's own kernels: d_hidden does not
  *          depend on n, but by tiles as embed_cross_entropy.
  * Cost     6 n vocab dim operations: logits are made again, a few hundred rows of the table at a time; reads the table and
@@ -113,7 +114,7 @@ EMBED_FN embed_status embed_cross_entropy_backward(embed_context *ctx, const emb
  * Ignored  loss 0, d_hidden rows of 0, no part in g, whatever hidden and d_loss hold there. All ignored: count 0, no NaN.
  *          d_hidden may be hidden.
  * Empty    n = 0: count 0.
- * Errors   as embed_cross_entropy, E_MISMATCH: nothing written. E_CANCELLED, E_CALLBACK: outputs and g unspecified.
+ * Errors   E_MISMATCH, and as embed_cross_entropy but for E_UNSUPPORTED: nothing written. E_CANCELLED, E_CALLBACK: outputs and g unspecified.
  * Threads  h shared, ctx and g exclusive. Same bits for any thread count, always by the library's own kernels: loss and
  *          d_hidden of a row do not depend on n, but by tiles as embed_cross_entropy.
  * Cost     6 n vocab dim operations; reads the table twice and reads and writes the gradient once per chunk of at most 256
@@ -158,7 +159,7 @@ EMBED_FN embed_status embed_sequence_logprobs(embed_context *ctx, const embed_he
  * Gradient as embed_cross_entropy_train.
  * Ignored  d_hidden rows of 0, no part in g. d_hidden may be hidden.
  * Empty    n = 0 adds nothing.
- * Errors   as embed_sequence_logprobs, E_MISMATCH: nothing written. E_CANCELLED, E_CALLBACK: outputs and g unspecified.
+ * Errors   E_MISMATCH, and as embed_sequence_logprobs but for E_UNSUPPORTED: nothing written. E_CANCELLED, E_CALLBACK: outputs and g unspecified.
  * Threads  h shared, ctx and g exclusive. Same bits for any thread count.
  * Cost     that of embed_cross_entropy_train and 4n bytes: logits are made again, the memory stays within its bounds.
  * Since    0.1.
@@ -224,7 +225,7 @@ EMBED_FN embed_status embed_distill(embed_context *ctx, const embed_head *teache
  * Types    as embed_distill; d_hidden F32, F16 or BF16, rounded once; a logit's slope in double, rounded to fp32; sums in fp32.
  * Gradient g of the student's dim, sparse (it then has every row of the vocabulary) or dense with at least vocab rows: E_MISMATCH else.
  * Ignored  loss 0, d_hidden rows of 0, no part in g. All ignored: count 0, no NaN. d_hidden may be hidden.
- * Empty    n = 0: count 0.
+ * Empty    n = 0: count 0. vocab = 0: losses as embed_distill, d_hidden rows of 0.
  * Errors   as embed_distill. E_CANCELLED, E_CALLBACK: outputs and g unspecified.
  * Threads  heads shared, ctx and g exclusive. Same bits for any thread count; loss, that of embed_distill to the bit, and d_hidden of a
  *          row do not depend on n, but as there.
@@ -426,23 +427,25 @@ EMBED_FN embed_status embed_huffman_loss(embed_context *ctx, const embed_head *h
                                          void *d_hidden, embed_dtype d_hidden_dtype, int64_t ld_d_hidden, embed_grad *g, const embed_huffman_options *opts);
 typedef struct embed_huffman_predict_options {
   uint32_t size, flags; /* EMBED_HUFFMAN_FASTTEXT */
-  double threshold;     /* classes less probable than this are left out; 0 = none */
+  double threshold;     /* classes less probable than this are left out; 0 = none, with EMBED_HUFFMAN_FASTTEXT those below 1e-5 */
 } embed_huffman_predict_options;
 /**
  * embed_huffman_predict: the k most probable classes of each hidden row, by best-first search down the tree.
  *
  *   logprob[leaf] = sum over its path of -log(1 + exp -z) where the code is 1, -log(1 + exp z) where it is 0
  *
- * Shapes   hidden, h as embed_huffman_loss; ids, logprobs [n, k], the most probable first, equal ones by lower id; count [n], how many are
- *          there, or NULL; the rest is id -1, log-probability -inf.
+ * Shapes   hidden, h as embed_huffman_loss; ids, logprobs [n, k], the most probable first by the returned value, equal ones by lower id; count
+ *          [n], how many are there, or NULL; the rest is id -1, log-probability -inf.
  * Types    hidden F32, F16 or BF16; W any dtype, decoded; logits in fp32, sums in double, rounded once.
  * Options  EMBED_HUFFMAN_FASTTEXT: probabilities x of a step count as log(x + 1e-5), as in fastText's predict, whose figures these then
- *          are; without it they sum to 1.
+ *          are; without it they sum to 1. The threshold t is log(t + 1e-5) then, for the nodes on the way too, as there: with 0 classes
+ *          below log(1e-5) do not come.
  * Empty    n = 0 or k = 0 does nothing but counts of 0.
  * Errors   E_ARGUMENT (k), E_OPTION (threshold outside [0, 1]), E_MISMATCH, E_UNSUPPORTED (a subset's head), E_OVERFLOW, E_MEMORY, E_STALE:
  *          nothing written. E_NONFINITE (a logit on the way is NaN; at = the row), E_CANCELLED, E_CALLBACK: unspecified.
  * Threads  h, t shared, ctx exclusive. Same answers for any thread count.
- * Cost     a product for each node that is opened: those more probable than the k-th class. Scratch of 16 bytes a class and worker.
+ * Cost     a product for each node that is opened: those at least as probable as the k-th class (FASTTEXT: or less by 1e-5 a level of
+ *          the tree, which further steps may add). Scratch of 16 bytes a class and worker.
  * Since    0.1.
  * Source   fastText's HierarchicalSoftmaxLoss::predict.
  */

@@ -168,10 +168,10 @@ void embed__pass_ignored(const embed__pass *p) {
   const embed__loss_job *b = p->b;
   const int64_t bytes = embed__float_bytes(b->dx_dtype);
   for (int64_t i = 0; i < b->n; ++i) {
-    if (!is_ignored(b, i)) continue;
-    if (b->losses) b->losses[i] = 0;
-    if (b->found && b->loss->vocab == 0) b->found[i] = -INFINITY;
-    if (b->dx) memset(b->dx + i * b->lddx * bytes, 0, (size_t)(p->dim * bytes));
+    const bool ignored = is_ignored(b, i);
+    if (ignored && b->losses) b->losses[i] = 0;
+    if (ignored && b->found && b->loss->vocab == 0) b->found[i] = -INFINITY;
+    if ((ignored || b->loss->vocab == 0) && b->dx) memset(b->dx + i * b->lddx * bytes, 0, (size_t)(p->dim * bytes));
   }
 }
 

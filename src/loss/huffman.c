@@ -16,6 +16,10 @@ typedef struct counted_class {
   int32_t id;
 } counted_class;
 
+typedef struct inner_node {
+  int64_t weight, height; /* height: steps to the farthest class below */
+} inner_node;
+
 static bool comes_before(const void *a, const void *b) {
   const counted_class *x = a, *y = b;
   return x->count != y->count ? x->count > y->count : x->id < y->id;
@@ -32,16 +36,17 @@ void embed_huffman_release(embed_huffman *t) {
   embed__free(&memory, t, sizeof *t, EMBED__ALIGNMENT);
 }
 
-/* leaf [leaves] descending; weight [leaves - 1]: of inner nodes, filled as they are made. */
-static void build(embed_huffman *t, const counted_class *leaf, int64_t *weight) {
+/* leaf [leaves] descending; inner [leaves - 1] is filled as they are made. */
+static void build(embed_huffman *t, const counted_class *leaf, inner_node *inner) {
   const int64_t leaves = t->leaves;
   int64_t next_leaf = leaves - 1, next_node = 0;
   for (int64_t made = 0; made < leaves - 1; ++made) {
-    weight[made] = 0;
+    inner[made] = (inner_node){0};
     for (int32_t side = 0; side < 2; ++side) {
-      const bool is_leaf = next_leaf >= 0 && (next_node == made || leaf[next_leaf].count < weight[next_node]);
+      const bool is_leaf = next_leaf >= 0 && (next_node == made || leaf[next_leaf].count < inner[next_node].weight);
       const int64_t least = is_leaf ? leaf[next_leaf].id : leaves + next_node;
-      weight[made] += is_leaf ? leaf[next_leaf].count : weight[next_node];
+      inner[made].weight += is_leaf ? leaf[next_leaf].count : inner[next_node].weight;
+      inner[made].height = embed__max(inner[made].height, is_leaf ? 1 : inner[next_node].height + 1);
       t->child[2 * made + side] = (int32_t)least;
       t->parent[least] = (int32_t)made << 1 | side;
       next_leaf -= is_leaf;
@@ -49,13 +54,14 @@ static void build(embed_huffman *t, const counted_class *leaf, int64_t *weight) 
     }
   }
   t->parent[2 * leaves - 2] = -1;
+  t->height = leaves > 1 ? inner[leaves - 2].height : 0;
 }
 
 static embed_status create(embed_context *ctx, const int64_t *counts, int64_t leaves, embed_huffman **out) {
   counted_class *leaf;
-  int64_t *weight;
+  inner_node *inner;
   EMBED__TRY(embed__scratch_get(ctx, leaves, sizeof *leaf, &leaf));
-  EMBED__TRY(embed__scratch_get(ctx, leaves, sizeof *weight, &weight));
+  EMBED__TRY(embed__scratch_get(ctx, leaves, sizeof *inner, &inner));
   embed_huffman *t = embed__new(&ctx->memory, sizeof *t);
   if (!t) return embed__out_of_memory(ctx, (int64_t)sizeof *t);
   t->memory = ctx->memory;
@@ -68,7 +74,7 @@ static embed_status create(embed_context *ctx, const int64_t *counts, int64_t le
   }
   for (int64_t i = 0; i < leaves; ++i) leaf[i] = (counted_class){counts[i], (int32_t)i};
   embed__sort(leaf, leaves, sizeof *leaf, comes_before);
-  build(t, leaf, weight);
+  build(t, leaf, inner);
   *out = t;
   return EMBED_OK;
 }

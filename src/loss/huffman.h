@@ -10,9 +10,9 @@
 
 struct embed_huffman {
   embed_allocator memory;
-  int64_t leaves;
-  int32_t *parent; /* [2 leaves - 1], in the upper 31 bits; the lowest says whether the node is a right child. -1 above the root */
-  int32_t *child;  /* [leaves - 1][2] left, right */
+  int64_t leaves, height; /* height: steps from the root to the farthest class */
+  int32_t *parent;        /* [2 leaves - 1], in the upper 31 bits; the lowest says whether the node is a right child. -1 above the root */
+  int32_t *child;         /* [leaves - 1][2] left, right */
 };
 
 static inline int64_t embed__huffman_nodes(const embed_huffman *t) { return t->leaves - 1; }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The most probable classes by best-first search: what lies below a node is no more probable than the node. */
+/* The most probable classes by best-first search: a node waits with the most that may lie below it. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdatomic.h>
@@ -15,7 +15,8 @@
 
 typedef struct place {
   double score; /* log-probability */
-  int64_t node; /* of the tree: a class, or leaves + an inner node */
+  float most;   /* as it would be returned: a class' own, an inner node's of what lies below */
+  int32_t node; /* of the tree: a class, or leaves + an inner node */
 } place;
 
 typedef struct predict_job {
@@ -24,7 +25,8 @@ typedef struct predict_job {
   const embed__kernels *kernels;
   embed__sweep s; /* hidden */
   int64_t k;
-  double least; /* log-probability */
+  double least;  /* log-probability */
+  double growth; /* scores grow by no more on the way down */
   bool fasttext;
   int32_t *ids;
   float *logprobs;
@@ -37,9 +39,13 @@ typedef struct predict_job {
   _Atomic int64_t refused;
 } predict_job;
 
-/* Of equal scores inner nodes first, below which a class of the same may lie, then classes by id. */
+static place place_of(const predict_job *job, int32_t node, double score) {
+  return (place){score, (float)(node < job->tree->leaves ? score : score + job->growth), node};
+}
+
+/* Of equal ones inner nodes first, below which a class of the same may lie, then classes by id. */
 static bool is_better(const predict_job *job, const place *a, const place *b) {
-  if (a->score != b->score) return a->score > b->score;
+  if (a->most != b->most) return a->most > b->most;
   const bool a_inner = a->node >= job->tree->leaves, b_inner = b->node >= job->tree->leaves;
   return a_inner != b_inner ? a_inner : a->node < b->node;
 }
@@ -71,17 +77,6 @@ static void steps_of(const predict_job *job, double z, double step[2]) {
   step[0] = job->fasttext ? log(embed__sigmoid(-z) + 1e-5) : -embed__softplus(z);
 }
 
-/* Among the first `count` answers; fastText's scores may grow a little on the way down. */
-static void insert(int32_t *ids, float *logprobs, int64_t count, int32_t id, double score) {
-  const float value = (float)score;
-  for (; count > 0 && logprobs[count - 1] < value; --count) {
-    ids[count] = ids[count - 1];
-    logprobs[count] = logprobs[count - 1];
-  }
-  ids[count] = id;
-  logprobs[count] = value;
-}
-
 static void predict_row(void *arg, int64_t row, int32_t worker) {
   predict_job *job = arg;
   const embed_huffman *tree = job->tree;
@@ -92,11 +87,12 @@ static void predict_row(void *arg, int64_t row, int32_t worker) {
   float *logprobs = job->logprobs + row * job->k;
   int64_t found = 0, waiting = 1;
   embed__load_row(job->kernels, job->s.x + row * job->s.ldx * embed__float_bytes(job->s.x_dtype), job->s.x_dtype, x, t->dim);
-  open[0] = (place){0, 2 * tree->leaves - 2};
+  open[0] = place_of(job, (int32_t)(2 * tree->leaves - 2), 0);
   while (found < job->k && waiting > 0) {
     const place best = pop(job, open, &waiting);
     if (best.node < tree->leaves) {
-      insert(ids, logprobs, found++, (int32_t)best.node, best.score);
+      ids[found] = best.node;
+      logprobs[found++] = best.most;
       continue;
     }
     const int64_t node = best.node - tree->leaves;
@@ -110,7 +106,7 @@ static void predict_row(void *arg, int64_t row, int32_t worker) {
     }
     steps_of(job, (double)z, step);
     for (int side = 0; side < 2; ++side) {
-      const place child = {best.score + step[side], tree->child[2 * node + side]};
+      const place child = place_of(job, tree->child[2 * node + side], best.score + step[side]);
       if (!(child.score < job->least)) push(job, open, &waiting, child);
     }
   }
@@ -151,6 +147,7 @@ embed_status embed_huffman_predict(embed_context *ctx, const embed_head *h, cons
   if (entries > 0 && !logprobs) return embed__null(ctx, "logprobs");
   job.fasttext = (o.flags & EMBED_HUFFMAN_FASTTEXT) != 0;
   job.least = log(o.threshold + (job.fasttext ? 1e-5 : 0));
+  job.growth = job.fasttext ? 1e-5 * (double)t->height : 0; /* log(1 + 1e-5) a step is less, by more than sums in double lose */
   if (entries > 0) return embed__end(ctx, predict(ctx, &job));
   for (int64_t i = 0; count && i < n; ++i) count[i] = 0;
   return EMBED_OK;

@@ -73,7 +73,7 @@ void embed__pass_set_lanes(embed__pass *p, int64_t most);
 embed_status embed__pass_scratch(embed_context *ctx, embed__pass *p);
 /* The chunk's rows are those from position `next` on; returns where they end. */
 int64_t embed__pass_choose(embed__pass *p, int64_t next);
-/* Loss and d_hidden of ignored rows. */
+/* Loss and d_hidden of ignored rows; a vocabulary of 0: d_hidden of all. */
 void embed__pass_ignored(const embed__pass *p);
 
 /* Steps of its tasks. Logits of table rows [first, first + count), count <= together; what slopes g of them add to the gradients (g is

@@ -405,6 +405,36 @@ static void ignored_rows_are_not_read_and_hidden_may_become_its_gradient(void **
   pair_free(&p);
 }
 
+/* Counted rows have no class to learn: a gradient of 0, and losses as they were. */
+static void heads_without_rows_give_gradients_of_0(void **state) {
+  enum { N = 4, DIM = 5, LD = 7 };
+  static const int32_t targets[N] = {-100, -100, -100, -100};
+  static const embed_dtype dtypes[] = {EMBED_F32, EMBED_BF16};
+  embed_context *ctx = context_new();
+  embed_table *t = NULL;
+  embed_head *h = NULL;
+  (void)state;
+  OK(embed_table_create(ctx, 0, DIM, NULL, &t));
+  OK(embed_head_create(ctx, t, NULL, NULL, &h));
+  for (int k = 0; k < 4; ++k) {
+    const int64_t size = k % 2 ? 2 : 4;
+    unsigned char dx[N * LD * 4];
+    float x[N * DIM] = {0}, loss[N];
+    int64_t count = -7;
+    memset(dx, 0xA5, sizeof dx), memset(loss, 0xA5, sizeof loss);
+    OK(embed_distill_train(ctx, h, x, EMBED_F32, 0, h, x, EMBED_F32, N, 0, k < 2 ? NULL : targets, NULL, loss, &count, dx, dtypes[k % 2], LD, NULL, NULL));
+    assert_int_equal(count, k < 2 ? N : 0);
+    assert_true(test_all_bytes(loss, sizeof loss, k < 2 ? 0xA5 : 0));
+    for (int64_t i = 0; i < N; ++i) {
+      assert_true(test_all_bytes(dx + i * LD * size, (size_t)(DIM * size), 0));
+      assert_true(test_all_bytes(dx + (i * LD + DIM) * size, (size_t)((LD - DIM) * size), 0xA5));
+    }
+  }
+  embed_head_release(h);
+  embed_table_release(t);
+  embed_context_release(ctx);
+}
+
 static void wrong_arguments_write_nothing(void **state) {
   pair p = pair_new(5, 3, 2, 3, 1), other = pair_new(6, 3, 2, 3, 1);
   embed_context *ctx = context_new();
@@ -493,6 +523,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(memory_stays_below_64_megabytes),
     cmocka_unit_test(every_dtype_is_as_its_decoded_rows),
     cmocka_unit_test(ignored_rows_are_not_read_and_hidden_may_become_its_gradient),
+    cmocka_unit_test(heads_without_rows_give_gradients_of_0),
     cmocka_unit_test(wrong_arguments_write_nothing),
     cmocka_unit_test(every_failed_allocation_leaves_everything_as_it_was),
 };

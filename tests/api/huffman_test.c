@@ -337,6 +337,94 @@ static void an_equal_class_further_down_comes_by_id_too(void **state) {
   embed_context_release(ctx);
 }
 
+/* All k are the beginning of the ranking of all classes, which is by value and id. */
+static void check_ranking(embed_context *ctx, const problem *p, const embed_huffman *t, int leaves, uint32_t flags) {
+  static const float one = 1;
+  const embed_huffman_predict_options o = {.size = sizeof o, .flags = flags};
+  embed_head *head = head_of(ctx, p, table_of(ctx, p));
+  int32_t *all = zeroed(leaves, 4), *ids = zeroed(leaves, 4);
+  float *values = zeroed(leaves, 4), *logprobs = zeroed(leaves, 4);
+  int64_t count;
+  OK(embed_huffman_predict(ctx, head, t, &one, EMBED_F32, 1, 0, leaves, all, values, &count, &o));
+  for (int i = 1; i < count; ++i) assert_true(values[i - 1] > values[i] || (values[i - 1] == values[i] && all[i - 1] < all[i]));
+  for (int k = 1; k < leaves; ++k) {
+    OK(embed_huffman_predict(ctx, head, t, &one, EMBED_F32, 1, 0, k, ids, logprobs, NULL, &o));
+    assert_same_bits(ids, all, (size_t)k * 4);
+    assert_same_bits(logprobs, values, (size_t)k * 4);
+  }
+  free(all), free(ids), free(values), free(logprobs);
+  embed_head_release(head);
+}
+
+/* Classes that differ in double and are the same in float. */
+static void classes_rank_by_the_values_that_are_returned(void **state) {
+  enum { LEAVES = 60 };
+  static const float sizes[4] = {1e-9f, 1e-7f, 4e-6f, 60};
+  static float zeros[LEAVES];
+  float bias[LEAVES] = {1e-9f};
+  int64_t counts[LEAVES];
+  embed_context *ctx = context_new();
+  problem p = {.vocab = 3, .dim = 1, .w = zeros, .bias = bias, .scale = 1};
+  uint64_t seed = 7;
+  (void)state;
+  for (int i = 0; i < LEAVES; ++i) counts[i] = 1;
+  embed_huffman *t = tree_of(ctx, counts, 4);
+  check_ranking(ctx, &p, t, 4, 0);
+  embed_huffman_release(t);
+  p.vocab = LEAVES - 1;
+  for (int turn = 0; turn < 20; ++turn) {
+    for (int i = 0; i < LEAVES; ++i) counts[i] = 1 + (int64_t)(test_random(&seed) % 8);
+    for (int i = 0; i < p.vocab; ++i) bias[i] = sizes[test_random(&seed) % 4] * (float)((int)(test_random(&seed) % 5) - 2);
+    t = tree_of(ctx, counts, LEAVES);
+    check_ranking(ctx, &p, t, LEAVES, 0);
+    check_ranking(ctx, &p, t, LEAVES, EMBED_HUFFMAN_FASTTEXT);
+    embed_huffman_release(t);
+  }
+  embed_context_release(ctx);
+}
+
+/* Class 0 hangs below a node that is less probable than class 2 beside it, by less than the 1e-5 that its last step adds. */
+static void fasttexts_scores_may_grow_on_the_way_down(void **state) {
+  static const int64_t counts[3] = {1, 1, 5};
+  static float zeros[2], bias[2] = {60, 8e-6f};
+  const embed_huffman_predict_options o = {.size = sizeof o, .flags = EMBED_HUFFMAN_FASTTEXT};
+  embed_context *ctx = context_new();
+  problem p = {.vocab = 2, .dim = 1, .w = zeros, .bias = bias, .scale = 1};
+  embed_huffman *t = tree_of(ctx, counts, 3);
+  embed_head *head = head_of(ctx, &p, table_of(ctx, &p));
+  int32_t id;
+  float logprob;
+  (void)state;
+  OK(embed_huffman_predict(ctx, head, t, zeros, EMBED_F32, 1, 0, 1, &id, &logprob, NULL, &o));
+  assert_int_equal(id, 0);
+  embed_huffman_release(t);
+  embed_head_release(head);
+  embed_context_release(ctx);
+}
+
+/* Class 1 has 1.2e-4 * 0.047. */
+static void fasttexts_threshold_of_0_is_one_of_1e_5(void **state) {
+  static const int64_t counts[3] = {1, 1, 5};
+  static float zeros[2], bias[2] = {3, 9};
+  embed_huffman_predict_options o = {.size = sizeof o};
+  embed_context *ctx = context_new();
+  problem p = {.vocab = 2, .dim = 1, .w = zeros, .bias = bias, .scale = 1};
+  embed_huffman *t = tree_of(ctx, counts, 3);
+  embed_head *head = head_of(ctx, &p, table_of(ctx, &p));
+  int32_t ids[3];
+  float logprobs[3];
+  int64_t count;
+  (void)state;
+  OK(embed_huffman_predict(ctx, head, t, zeros, EMBED_F32, 1, 0, 3, ids, logprobs, &count, &o));
+  assert_true(count == 3 && ids[2] == 1 && logprobs[2] < -12 && logprobs[2] > -12.1f);
+  o.flags = EMBED_HUFFMAN_FASTTEXT;
+  OK(embed_huffman_predict(ctx, head, t, zeros, EMBED_F32, 1, 0, 3, ids, logprobs, &count, &o));
+  assert_true(count == 2 && ids[0] == 2 && ids[1] == 0 && ids[2] == -1);
+  embed_huffman_release(t);
+  embed_head_release(head);
+  embed_context_release(ctx);
+}
+
 static void threads_and_the_other_rows_do_not_change_a_bit(void **state) {
   enum { LEAVES = 3001, DIM = 72, N = 300, K = 5 };
   static const int32_t threads[4] = {1, 2, 7, 2};
@@ -560,6 +648,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(predictions_are_the_best_of_all_classes),
     cmocka_unit_test(equal_classes_come_by_id_and_a_threshold_leaves_out),
     cmocka_unit_test(an_equal_class_further_down_comes_by_id_too),
+    cmocka_unit_test(classes_rank_by_the_values_that_are_returned),
+    cmocka_unit_test(fasttexts_scores_may_grow_on_the_way_down),
+    cmocka_unit_test(fasttexts_threshold_of_0_is_one_of_1e_5),
     cmocka_unit_test(threads_and_the_other_rows_do_not_change_a_bit),
     cmocka_unit_test(wrong_arguments_write_nothing),
     cmocka_unit_test(every_failed_allocation_leaves_everything_as_it_was),
