@@ -349,10 +349,12 @@ enum { EMBED_STEP_LR = 1, EMBED_STEP_CHECK_FINITE = 2 };
  * Shapes   state for the table's vocab rows; rows behind vocab are never touched.
  * Types    tables of F32, F16 and BF16. Numbers of a step are computed in double, rows updated in f32. 16-bit rows, and moments of
  *          state BF16, are rounded stochastically by bits that depend on seed, row, column and step alone (NEAREST: to nearest, which
- *          loses steps below half a unit). A master copy in f32: train an F32 table and embed_table_convert it.
+ *          loses steps below half a unit). Squares that RMSPROP, FTRL and ADAFACTOR keep stop at 3.38e38, near f32's end: finite
+ *          gradients whose squares are past it leave numbers. A master copy in f32: train an F32 table and embed_table_convert it.
  * Options  beta1 0.9, beta2 0.999, epsilon 1e-8 unless the list says otherwise; 0 means that default, a true 0 needs its flag.
  *          weight_decay: SGD, ADAGRAD*, RMSPROP add weight_decay w to the gradient, the others decay by lr weight_decay (decoupled), all
- *          but SGD and ADAMW* rows with gradient alone. max_norm: rows with gradient are no longer than that after their step.
+ *          but SGD and ADAMW* rows with gradient alone. max_norm: rows with gradient are no longer than that after their step; 16-bit
+ *          tables are rounded after it, each number of a row by up to 2^-7 (BF16) or 2^-10 (F16) of it, half of that with NEAREST.
  * Errors   E_OPTION (a negative lr or none that is a number, a number or flag that the kind has no use for, a beta or momentum of 1 and more),
  *          E_UNSUPPORTED (a quantised or F64 table), E_OVERFLOW, E_MEMORY, E_ARGUMENT; *out is NULL.
  * Threads  t shared, ctx exclusive. The optimiser holds no table: a step takes any of the same vocab, dim and dtype.

@@ -11,8 +11,13 @@
 #include "geometry/geometry.h"
 
 static void add_row(embed_context *ctx, const embed_table *t, int32_t id, float sign, bool unit, float *row, float *query) {
+  float norm = 1.0f;
   embed__decode(ctx, t, id, row, 1.0f);
-  float norm = unit ? (float)sqrt(ctx->kernels->row.sum_squares(row, t->dim)) : 1.0f;
+  if (unit) { /* first made about that long by a power of two: norm or 1 / norm may be past float's range */
+    int exponent = 0;
+    norm = (float)frexp(sqrt(ctx->kernels->row.sum_squares(row, t->dim)), &exponent);
+    embed__times_power(row, row, t->dim, -exponent);
+  }
   if (norm > 0) ctx->kernels->row.add_scaled(query, row, t->dim, sign / norm);
 }
 

@@ -9,6 +9,9 @@
 /* L2 norms of rows [0, vocab), rounded to float once. */
 embed_status embed__norms(embed_context *ctx, const embed_table *t, float *norms);
 
+/* out = x times 2^power; what leaves float's range is rounded. out may be x. */
+void embed__times_power(const float *x, float *out, int64_t dim, int power);
+
 /* Numbers of rows [0, vocab), made once per table and change; an overlay's for this call, in scratch. */
 typedef embed_status embed__make_numbers(embed_context *ctx, const embed_table *t, float *out);
 embed_status embed__row_numbers(embed_context *ctx, const embed_table *t, embed__numbers which, embed__make_numbers *make, const float **out);

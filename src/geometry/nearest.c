@@ -3,6 +3,7 @@
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "core/checked.h"
 #include "core/error.h"
@@ -12,12 +13,45 @@
 
 typedef struct product_job {
   embed__search search;
-  const float *inverse; /* 1 / norm of rows and queries, 0 for a zero row: cosine; else NULL */
+  const float *inverse; /* 1 / norm of rows and queries, times powers of two, 0 for a zero row: cosine; else NULL */
   float *q_inverse;
 } product_job;
 
-/* A product is at most |q||w|: times one inverse and then the other it stays in range, which both together may leave. */
-static float inverse_of(float norm) { return norm > 0 ? fminf(1.0f / norm, FLT_MAX) : 0; }
+/* A cosine does not change with the length of q, nor with a power of two that the rows' inverses have and the query's has not. So
+ * queries whose products may leave float's range, or would all lie near its lower end, are swept times a power of two, and inverses
+ * are kept where floats are precise. A product is at most |q||w|: times one inverse and then the other it stays in range, which both
+ * together may leave. Norms are below 2^exponent, that of the longest row is `longest`. */
+enum {
+  MOST = 120,     /* of products and queries */
+  LONG_ROWS = 96, /* above it inverses become larger by what the longest row has more, else smaller by MOST - LONG_ROWS */
+  SHORT = -39,    /* below it queries, and the longest row's products, become larger */
+  LARGER = 28     /* then: numbers that limbs hold (kernels/panel.h) */
+};
+
+static int exponent_of(double norm) {
+  int exponent = 0;
+  (void)frexp(norm, &exponent);
+  return exponent;
+}
+
+static int shift_of(int longest) { return (longest > LONG_ROWS ? longest : LONG_ROWS) - MOST; }
+
+static int power_of(double norm, int longest) {
+  const int exponent = exponent_of(norm), most = longest > 0 ? MOST - longest : MOST;
+  if (!isfinite(norm) || norm == 0) return 0;
+  if (exponent > most) return most - exponent;
+  if (exponent >= LARGER || (exponent >= SHORT && exponent + longest >= SHORT)) return 0;
+  return (most < LARGER ? most : LARGER) - exponent;
+}
+
+static float inverse_of(double norm, int shift) { return norm > 0 ? (float)fmin(ldexp(1, shift) / norm, (double)FLT_MAX) : 0; }
+
+/* norms[v], measured again where a float does not hold it, or not all of its bits. */
+static double norm_of(const embed_context *ctx, const embed_table *t, const float *norms, int64_t v, float *row) {
+  if (isnormal(norms[v]) || norms[v] == 0) return (double)norms[v];
+  embed__decode(ctx, t, v, row, 1.0f);
+  return sqrt(ctx->kernels->row.sum_squares(row, t->dim));
+}
 
 static void take_tile(void *arg, const embed__tile *tile) {
   const product_job *job = arg;
@@ -30,16 +64,39 @@ static void take_tile(void *arg, const embed__tile *tile) {
 }
 
 static embed_status make_inverse_norms(embed_context *ctx, const embed_table *t, float *out) {
+  float *row;
+  double longest = 0;
+  EMBED__TRY(embed__scratch_get(ctx, t->dim, sizeof *row, &row));
   EMBED__TRY(embed__norms(ctx, t, out));
-  for (int64_t v = 0; v < t->vocab; ++v) out[v] = inverse_of(out[v]);
+  for (int64_t v = 0; v < t->vocab; ++v) {
+    const double norm = norm_of(ctx, t, out, v, row);
+    if (norm > longest && isfinite(norm)) longest = norm;
+  }
+  const int exponent = exponent_of(longest);
+  for (int64_t v = 0; v < t->vocab; ++v) out[v] = inverse_of(norm_of(ctx, t, out, v, row), shift_of(exponent));
+  out[t->vocab] = (float)exponent;
   return EMBED_OK;
 }
 
-static embed_status cosine_norms(embed_context *ctx, product_job *job) {
+static embed_status cosine_norms(embed_context *ctx, product_job *job, embed__sweep *s) {
   const embed__nearest *q = job->search.q;
   EMBED__TRY(embed__row_numbers(ctx, q->table, EMBED__INVERSE_NORMS, make_inverse_norms, &job->inverse));
   EMBED__TRY(embed__scratch_get(ctx, q->n, sizeof(float), &job->q_inverse));
-  for (int64_t i = 0; i < q->n; ++i) job->q_inverse[i] = inverse_of((float)sqrt(ctx->kernels->row.sum_squares(q->queries + i * q->ldq, q->table->dim)));
+  const int64_t dim = q->table->dim;
+  const int longest = (int)job->inverse[q->table->vocab];
+  float *copy = NULL;
+  for (int64_t i = 0; i < q->n; ++i) {
+    const double norm = sqrt(ctx->kernels->row.sum_squares(q->queries + i * q->ldq, dim));
+    const int power = power_of(norm, longest);
+    job->q_inverse[i] = inverse_of((double)(float)ldexp(norm, power), -shift_of(longest));
+    if (power == 0) continue;
+    if (!copy) {
+      EMBED__TRY(embed__scratch_matrix(ctx, q->n, dim, sizeof *copy, &copy));
+      for (int64_t k = 0; k < q->n; ++k) memcpy(copy + k * dim, q->queries + k * q->ldq, (size_t)dim * sizeof *copy);
+    }
+    embed__times_power(q->queries + i * q->ldq, copy + i * dim, dim, power);
+  }
+  if (copy) s->x = (const unsigned char *)copy, s->ldx = dim;
   return EMBED_OK;
 }
 
@@ -49,7 +106,7 @@ static embed_status by_product(embed_context *ctx, const embed__nearest *q) {
   embed__sweep s = {
       .table = q->table, .x = (const unsigned char *)q->queries, .x_dtype = EMBED_F32, .n = q->n, .ldx = q->ldq, .take = take_tile, .reducer = &job};
   s.state_bytes = embed__search_state_bytes(search);
-  if (q->metric == EMBED_METRIC_COSINE) EMBED__TRY(cosine_norms(ctx, &job));
+  if (q->metric == EMBED_METRIC_COSINE) EMBED__TRY(cosine_norms(ctx, &job, &s));
   EMBED__TRY(embed__sweep_begin(ctx, &s));
   search->chunk = s.chunk;
   EMBED__TRY(embed__search_heaps(ctx, search, s.slots));

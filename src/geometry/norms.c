@@ -31,6 +31,11 @@ embed_status embed__norms(embed_context *ctx, const embed_table *t, float *norms
   return embed__run_long(ctx, tasks, norms_of_rows, &job, 0, tasks);
 }
 
+void embed__times_power(const float *x, float *out, int64_t dim, int power) {
+  const double by = ldexp(1, power); /* may be past float's range where the product is not */
+  for (int64_t j = 0; j < dim; ++j) out[j] = (float)(by * (double)x[j]);
+}
+
 embed_status embed__row_numbers(embed_context *ctx, const embed_table *t, embed__numbers which, embed__make_numbers *make, const float **out) {
   *out = embed__table_numbers(t, which);
   if (*out) return EMBED_OK;

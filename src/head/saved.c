@@ -68,5 +68,6 @@ embed_status embed_writer_head(embed_context *ctx, embed_writer *w, const embed_
   EMBED__BEGIN(ctx);
   EMBED__NOT_NULL(ctx, w);
   EMBED__NOT_NULL(ctx, h);
+  EMBED__TRY(embed__writer_open(ctx, w));
   return write_head(ctx, w, h);
 }

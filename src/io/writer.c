@@ -154,7 +154,7 @@ embed_status embed_writer_create(embed_context *ctx, const char *path, const emb
   return status;
 }
 
-static embed_status check_open(embed_context *ctx, const embed_writer *w) {
+embed_status embed__writer_open(embed_context *ctx, const embed_writer *w) {
   if (w->committed) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "%s: it has been committed: nothing can be added to it", w->label);
   return EMBED_OK;
 }
@@ -229,7 +229,7 @@ embed_status embed_writer_table(embed_context *ctx, embed_writer *w, const char 
   EMBED__NOT_NULL(ctx, w);
   EMBED__NOT_NULL(ctx, name);
   EMBED__NOT_NULL(ctx, t);
-  EMBED__TRY(check_open(ctx, w));
+  EMBED__TRY(embed__writer_open(ctx, w));
   EMBED__TRY(check_name(ctx, w, name));
   if (w->tables.count && !w->format->many) return unsupported(ctx, w, "second table");
   EMBED__TRY(describe(ctx, w, t, as, &item));
@@ -263,7 +263,7 @@ embed_status embed_writer_alias(embed_context *ctx, embed_writer *w, const char 
   EMBED__NOT_NULL(ctx, w);
   EMBED__NOT_NULL(ctx, name);
   EMBED__NOT_NULL(ctx, of);
-  EMBED__TRY(check_open(ctx, w));
+  EMBED__TRY(embed__writer_open(ctx, w));
   if (!w->format->pairs) return unsupported(ctx, w, w->format->many ? "ties" : "ties: it is one table");
   EMBED__TRY(check_name(ctx, w, name));
   int64_t table = embed__written_find(w, of);
@@ -276,7 +276,7 @@ embed_status embed_writer_metadata(embed_context *ctx, embed_writer *w, const ch
   EMBED__BEGIN(ctx);
   EMBED__NOT_NULL(ctx, w);
   EMBED__NOT_NULL(ctx, key);
-  EMBED__TRY(check_open(ctx, w));
+  EMBED__TRY(embed__writer_open(ctx, w));
   if (value_bytes < 0) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "value has %" PRId64 " bytes", value_bytes);
   if (value_bytes > 0) EMBED__NOT_NULL(ctx, value);
   if (!w->format->pairs) return unsupported(ctx, w, "metadata");
@@ -291,7 +291,7 @@ embed_status embed_writer_metadata(embed_context *ctx, embed_writer *w, const ch
 }
 
 static embed_status check_section(embed_context *ctx, const embed_writer *w, const char *name, int64_t bytes) {
-  EMBED__TRY(check_open(ctx, w));
+  EMBED__TRY(embed__writer_open(ctx, w));
   if (!w->format->sections) return unsupported(ctx, w, "named sections: write an .embed file");
   if (bytes < 0) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "%s: section \"%.100s\" has %" PRId64 " bytes", w->label, name, bytes);
   EMBED__TRY(check_length(ctx, w, "a section", name));
@@ -388,7 +388,7 @@ static embed_status add_token(embed_context *ctx, embed_writer *w, int64_t id, c
 embed_status embed_writer_token(embed_context *ctx, embed_writer *w, int64_t id, const char *token, int64_t bytes) {
   EMBED__BEGIN(ctx);
   EMBED__NOT_NULL(ctx, w);
-  EMBED__TRY(check_open(ctx, w));
+  EMBED__TRY(embed__writer_open(ctx, w));
   if (!w->format->tokens) return unsupported(ctx, w, "tokens");
   if (id < 0 || id > INT32_MAX) return embed__fail(ctx, EMBED_E_ID, id, "%s: a token's id is %" PRId64 ", it must be 0 to %d", w->label, id, INT32_MAX);
   if (bytes < 0) return embed__fail(ctx, EMBED_E_ARGUMENT, id, "token has %" PRId64 " bytes", bytes);
@@ -400,7 +400,7 @@ embed_status embed_writer_tokens(embed_context *ctx, embed_writer *w, const embe
   EMBED__BEGIN(ctx);
   EMBED__NOT_NULL(ctx, w);
   EMBED__NOT_NULL(ctx, from);
-  EMBED__TRY(check_open(ctx, w));
+  EMBED__TRY(embed__writer_open(ctx, w));
   if (!w->format->tokens) return unsupported(ctx, w, "tokens");
   if (!from->tokens) return embed__fail(ctx, EMBED_E_NOT_FOUND, -1, "%s names no tokens", from->label);
   int64_t before_text = w->text.count, before_spans = w->spans.count, count = embed__tokens_count(from->tokens);
@@ -432,7 +432,7 @@ static embed_status commit(embed_context *ctx, embed_writer *w) {
 embed_status embed_writer_commit(embed_context *ctx, embed_writer *w) {
   EMBED__BEGIN(ctx);
   EMBED__NOT_NULL(ctx, w);
-  EMBED__TRY(check_open(ctx, w));
+  EMBED__TRY(embed__writer_open(ctx, w));
   if (w->tables.count == 0) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "%s: there is no table to write", w->label);
   w->done = w->total = 0;
   for (int64_t i = 0; i < w->tables.count; ++i)

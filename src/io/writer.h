@@ -102,6 +102,8 @@ embed_status embed__written_utf8(embed_context *ctx, const embed_writer *w, cons
 embed_status embed__written_as_f32(embed_context *ctx, const embed_writer *w, embed__written_table *t);
 /* The table of this name or of the one that it is tied to, -1 = none. */
 int64_t embed__written_find(const embed_writer *w, const char *name);
+/* E_ARGUMENT once it has been committed. */
+embed_status embed__writer_open(embed_context *ctx, const embed_writer *w);
 
 /* A named section beside the tables, for what a later layer keeps in a file: embed__container_extra reads it back, in place, its sum
  * checked, 64-byte aligned and, in a mapped file, page-aligned (4096) from a page on. data [bytes] is the caller's until commit or

@@ -8,6 +8,10 @@
 
 #include <stdint.h>
 
+/* Squares that are kept, and sums of them, stop here: an infinity less another, or times 0, is NaN. A finite bfloat, a little below
+ * float's largest. */
+#define EMBED__MOST_SQUARE 0x1.FEp127f
+
 /* The numbers of one step: what optimisers compute in double, once, and round. */
 typedef struct embed__opt_numbers {
   float rate;         /* the learning rate */
@@ -35,7 +39,7 @@ typedef struct embed__opt_kernels {
   void (*momentum)(float *w, const float *g, float *b, int64_t dim, const embed__opt_numbers *n);
   /* h += g^2; w -= lr * g / (sqrt(h) + epsilon) */
   void (*adagrad)(float *w, const float *g, float *h, int64_t dim, const embed__opt_numbers *n);
-  /* v = beta2 * v + rest2 * g^2; w -= lr * g / (sqrt(v) + epsilon) */
+  /* v = beta2 * v + rest2 * min(g^2, MOST_SQUARE); w -= lr * g / (sqrt(v) + epsilon) */
   void (*rmsprop)(float *w, const float *g, float *v, int64_t dim, const embed__opt_numbers *n);
   /* m = beta1 * m + rest1 * g; v = beta2 * v + rest2 * g^2; w -= shrink * w + lr * m / (root * sqrt(v) + epsilon) */
   void (*adam)(float *w, const float *g, float *m, float *v, int64_t dim, const embed__opt_numbers *n);
@@ -43,7 +47,7 @@ typedef struct embed__opt_kernels {
   void (*adam_direction)(const float *w, const float *g, float *m, float *v, float *out, int64_t dim, const embed__opt_numbers *n);
   /* w -= shrink * w + lr * sign(beta1 * m + rest1 * g); m = beta2 * m + rest2 * g */
   void (*lion)(float *w, const float *g, float *m, int64_t dim, const embed__opt_numbers *n);
-  /* a = h + g^2; z += g - (sqrt(a) - sqrt(h)) / lr * w; h = a;
+  /* a = min(h + g^2, MOST_SQUARE); z += g - (sqrt(a) - sqrt(h)) / lr * w; h = a;
    * w = |z| <= l1 ? 0 : (sign(z) * l1 - z) / ((beta1 + sqrt(a)) / lr + l2), unless that divisor is 0; lr > 0 */
   void (*ftrl)(float *w, const float *g, float *z, float *h, int64_t dim, const embed__opt_numbers *n);
   /* What steps without gradient do, in one: see embed__opt_drift; m *= beta1, v *= beta2. */

@@ -10,6 +10,7 @@ static inline float divisor(float x) { return x == 0 ? 1.0f : x; }
 /* Moments of idle rows decay into subnormal numbers, where 0.9 * x rounds back to x and every product traps into
  * microcode: what is below 2^-120 counts as 0. */
 static inline float settled(float x) { return fabsf(x) < 0x1p-120f ? 0.0f : x; }
+static inline float bounded(float square) { return square > EMBED__MOST_SQUARE ? EMBED__MOST_SQUARE : square; } /* a NaN stays */
 
 static void gradient(const float *restrict g, const float *restrict w, float *restrict out, int64_t dim, float scale, float l2) {
   if (l2 == 0) {
@@ -45,7 +46,7 @@ static void adagrad(float *restrict w, const float *restrict g, float *restrict 
 static void rmsprop(float *restrict w, const float *restrict g, float *restrict v, int64_t dim, const embed__opt_numbers *n) {
   const float lr = n->lr, epsilon = n->epsilon, beta2 = n->beta2, rest2 = n->rest2;
   for (int64_t j = 0; j < dim; ++j) {
-    v[j] = settled(beta2 * v[j] + rest2 * (g[j] * g[j]));
+    v[j] = settled(beta2 * v[j] + rest2 * bounded(g[j] * g[j]));
     w[j] = w[j] - lr * g[j] / divisor(sqrtf(v[j]) + epsilon);
   }
 }
@@ -82,12 +83,12 @@ static void lion(float *restrict w, const float *restrict g, float *restrict m, 
 static void ftrl(float *restrict w, const float *restrict g, float *restrict z, float *restrict h, int64_t dim, const embed__opt_numbers *n) {
   const float lr = n->lr, beta = n->beta1, l1 = n->l1, l2 = n->l2;
   for (int64_t j = 0; j < dim; ++j) {
-    const float sum = h[j] + g[j] * g[j], root = sqrtf(sum);
+    const float sum = bounded(h[j] + g[j] * g[j]), root = sqrtf(sum);
     z[j] = z[j] + (g[j] - (root - sqrtf(h[j])) / lr * w[j]);
     h[j] = sum;
     const float bottom = (beta + root) / lr + l2, most = (copysignf(l1, z[j]) - z[j]) / divisor(bottom);
-    const float bounded = fabsf(z[j]) <= l1 ? 0 : most;
-    w[j] = bottom == 0 ? w[j] : bounded; /* no gradient yet */
+    const float next = fabsf(z[j]) <= l1 ? 0 : most;
+    w[j] = bottom == 0 ? w[j] : next; /* no gradient yet */
   }
 }
 

@@ -30,6 +30,7 @@ typedef struct survey_job {
 } survey_job;
 
 static double at_least(double least, double x) { return x < least ? least : x; } /* a NaN stays, where fmax would hide it */
+static double at_most(double most, double x) { return x > most ? most : x; }
 static double share_at(int64_t step) { return pow((double)step, share_power); }
 
 static float row_mean(const embed_optimizer *o, int64_t row, double mean) {
@@ -38,7 +39,8 @@ static float row_mean(const embed_optimizer *o, int64_t row, double mean) {
 }
 
 static double mean_square(const survey_job *job, int64_t i) {
-  return job->squared_scale * job->u->kernels->row.sum_squares(embed__grad_row(job->g, i), job->g->dim) / (double)job->g->dim;
+  const double sum = job->squared_scale * job->u->kernels->row.sum_squares(embed__grad_row(job->g, i), job->g->dim);
+  return at_most((double)EMBED__MOST_SQUARE, sum / (double)job->g->dim);
 }
 
 static void sum_segment(void *arg, int64_t segment, int32_t worker) {
@@ -73,7 +75,7 @@ static void update_segment(void *arg, int64_t segment, int32_t worker) {
     if (embed__is_frozen(o, embed__grad_id(job->g, i))) continue;
     const double r = (double)row_mean(o, embed__grad_id(job->g, i), mean_square(job, i));
     for (int64_t j = 0; j < dim; ++j) {
-      const double v = at_least(least, r * (double)job->profile[j]);
+      const double v = at_least(least, at_most((double)EMBED__MOST_SQUARE, r * (double)job->profile[j]));
       if (v != 0) sum += (double)g[j] * (double)g[j] / v;
     }
   }
@@ -116,7 +118,7 @@ static embed_status survey(embed_context *ctx, const embed__updating *u, const e
   const double numbers = (double)rows * (double)o->dim;
   *out = (embed__survey){job.profile, (float)(at_least(least_rms, sqrt(weights / numbers)) / at_least(1, sqrt(updates / numbers))),
                          (float)(1 / sqrt((double)(o->step + 1)))};
-  for (int64_t j = 0; j < o->dim; ++j) o->columns[j] = (float)job.columns[j];
+  for (int64_t j = 0; j < o->dim; ++j) o->columns[j] = (float)at_most((double)EMBED__MOST_SQUARE, job.columns[j]);
   return EMBED_OK;
 }
 
@@ -132,10 +134,11 @@ static void update(const embed__kernels *k, const embed_optimizer_options *o, co
   const float least = (float)(o->epsilon * o->epsilon);
   embed__opt_numbers own = *n;
   own.lr = (n->rate < s->most ? n->rate : s->most) * s->factor;
-  r->scalars[0] += n->rest1 * ((float)(k->row.sum_squares(r->g, r->dim) / (double)r->dim) - r->scalars[0]);
+  const float mean = (float)at_most((double)EMBED__MOST_SQUARE, k->row.sum_squares(r->g, r->dim) / (double)r->dim);
+  r->scalars[0] += n->rest1 * (mean - r->scalars[0]);
   for (int64_t j = 0; j < r->dim; ++j) {
     const float v = r->scalars[0] * s->profile[j];
-    r->work[j] = v < least ? least : v;
+    r->work[j] = v < least ? least : (float)at_most((double)EMBED__MOST_SQUARE, (double)v);
   }
   if (n->shrink != 0) k->opt.shrink(r->w, r->dim, n->shrink);
   k->opt.rmsprop(r->w, r->g, r->work, r->dim, &own); /* with a second moment that stays as it is: w -= lr g / sqrt(v) */

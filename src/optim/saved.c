@@ -158,6 +158,7 @@ embed_status embed_writer_optimizer(embed_context *ctx, embed_writer *w, embed_o
   EMBED__NOT_NULL(ctx, w);
   EMBED__NOT_NULL(ctx, o);
   EMBED__NOT_NULL(ctx, t);
+  EMBED__TRY(embed__writer_open(ctx, w));
   return write_optimizer(ctx, w, o, t);
 }
 

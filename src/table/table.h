@@ -16,7 +16,7 @@ typedef struct embed__codebook embed__codebook; /* pq.h */
 
 /* Numbers about the rows, made by the first call that needs them. */
 typedef enum embed__numbers {
-  EMBED__INVERSE_NORMS, /* [vocab] */
+  EMBED__INVERSE_NORMS, /* [vocab], and the exponent of the longest row */
   EMBED__HALF_SQUARES,  /* [vocab + 1] */
   EMBED__NUMBERS
 } embed__numbers;

@@ -250,6 +250,39 @@ static void numbers_at_the_ends_of_float_are_measured_too(void **state) {
   embed_context_release(ctx);
 }
 
+/* Products past a float's range, norms as well, rows too short for a float 1 / norm: cosines know no length. */
+static void cosines_are_those_of_float64_whatever_the_lengths(void **state) {
+  static const float scales[] = {1e-42f, 1e-38f, 1e-20f, 1, 1e20f, 1e30f, 3e38f};
+  static const int64_t batches[] = {3, MOST_N};
+  static float w[ROWS * 20];
+  uint64_t seed = 14;
+  (void)state;
+  embed_context *ctx = context_new();
+  for (int a = 0; a < COUNT(scales); ++a) {
+    fill(w, ROWS * 20, scales[a], 0, &seed);
+    for (int j = 0; j < 20; ++j) w[4 * 20 + j] = 3e38f, w[5 * 20 + j] = 1, w[6 * 20 + j] = a > 2 ? 1e-25f : 1;
+    search s = {.vocab = ROWS, .dim = 20, .rows = w, .queries = queries, .k = a == 0 ? ROWS : 9, .metric = EMBED_METRIC_COSINE};
+    for (int spread = 0; spread < 2; ++spread) { /* rows of one length, then with those of others before them */
+      const int64_t first = spread ? 0 : 7 * 20;
+      s.rows = w + first;
+      s.vocab = ROWS - first / 20;
+      s.table = table_of(ctx, s.rows, s.vocab, 20, EMBED_F32, 0);
+      for (int b = 0; b < COUNT(scales); ++b) {
+        if (spread && a < 2) continue; /* they are below 1e-65 of the longest row */
+        fill(queries, MOST_N * 20, scales[b], 0, &seed);
+        fill(queries + 20, 20, 1, 0, &seed);
+        memcpy(queries, s.rows, 20 * sizeof *w);
+        for (int n = 0; n < COUNT(batches); ++n) {
+          s.n = batches[n];
+          check(ctx, &s);
+        }
+      }
+      embed_table_release(s.table);
+    }
+  }
+  embed_context_release(ctx);
+}
+
 static void what_is_not_a_number_is_no_neighbour(void **state) {
   static float w[ROWS * 6];
   uint64_t seed = 11;
@@ -441,6 +474,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(distances_far_from_the_origin_are_exact),
     cmocka_unit_test(ties_beyond_what_is_ranked_go_to_the_lower_id),
     cmocka_unit_test(numbers_at_the_ends_of_float_are_measured_too),
+    cmocka_unit_test(cosines_are_those_of_float64_whatever_the_lengths),
     cmocka_unit_test(what_is_not_a_number_is_no_neighbour),
     cmocka_unit_test(all_rows_may_be_left_out),
     cmocka_unit_test(analogies_of_m8_in_every_metric),

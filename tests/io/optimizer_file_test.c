@@ -127,6 +127,7 @@ static void what_cannot_be_saved_is_refused(void **state) {
   done(ctx, embed_writer_table(ctx, w, "t", t, NULL));
   assert_int_equal(embed_writer_optimizer(ctx, w, o, t), EMBED_E_UNSUPPORTED);
   done(ctx, embed_writer_commit(ctx, w));
+  assert_int_equal(embed_writer_optimizer(ctx, w, o, t), EMBED_E_ARGUMENT);
   embed_writer_release(w);
   embed_file *f = open_file(ctx, in_folder("o.safetensors"), NULL);
   assert_int_equal(embed_optimizer_restore(ctx, f, 0, t, &again), EMBED_E_NOT_FOUND);

@@ -185,6 +185,7 @@ static void what_cannot_be_kept_is_refused(void **state) {
   assert_int_equal(names_in_folder(), 0);
   done(ctx, embed_head_refresh(ctx, made));
   done(ctx, embed_writer_commit(ctx, w));
+  assert_int_equal(embed_writer_head(ctx, w, made), EMBED_E_ARGUMENT);
   done(ctx, embed_writer_create(ctx, in_folder("h.npy"), NULL, &npy));
   done(ctx, embed_writer_table(ctx, npy, "t", t, NULL));
   assert_int_equal(embed_writer_head(ctx, npy, made), EMBED_E_UNSUPPORTED);

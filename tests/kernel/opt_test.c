@@ -45,7 +45,7 @@ static void fill(float *const at[BUFFERS], int64_t dim, uint64_t random) {
   for (int64_t j = 0; j < dim; ++j) {
     const int special = (int)(test_random(&random) >> 60);
     at[W][j] = test_uniform(&random);
-    at[G][j] = special == 0 ? 0 : special == 1 ? 1e-30f : special == 2 ? INFINITY : special == 3 ? NAN : test_uniform(&random);
+    at[G][j] = special == 0 ? 0 : special == 1 ? 1e-30f : special == 2 ? INFINITY : special == 3 ? NAN : special == 7 ? 2e19f : test_uniform(&random);
     at[A][j] = special == 4 ? 0 : special == 5 ? 0x1p-119f : test_uniform(&random);
     at[B][j] = special == 4 || special == 6 ? 0 : fabsf(test_uniform(&random));
     at[OUT][j] = 7;
@@ -100,6 +100,12 @@ static void check_known(const embed__kernels *k) {
     k->opt.adam(w, (float[33]){0}, m, v, 1, &n);
     assert_true(m[0] == 0); /* below 2^-120 counts as 0 */
     assert_true(k->opt.least_active(v, w, 1) == INFINITY);
+    for (int j = 0; j < 33; ++j) w[j] = 1, g[j] = 0x1p64f, m[j] = 0, v[j] = 0;
+    k->opt.ftrl(w, g, m, v, dim, &n);
+    for (int64_t j = 0; j < dim; ++j) assert_true(v[j] == EMBED__MOST_SQUARE && isfinite(w[j]));
+    for (int j = 0; j < 33; ++j) w[j] = 1, v[j] = 4;
+    k->opt.rmsprop(w, g, v, dim, &(embed__opt_numbers){.lr = 1, .beta2 = 1}); /* g^2 counts for nothing */
+    for (int64_t j = 0; j < dim; ++j) assert_true(v[j] == 4 && w[j] == 1 - 0x1p63f);
   }
 }
 static void known_steps_come_out_exactly(void **state) {

@@ -225,6 +225,45 @@ static void every_kind_follows_its_formula_within_a_few_ulp_a_step(void **state)
   embed_context_release(ctx);
 }
 
+/* Finite gradients whose squares are past float's range, then ordinary ones: weights stay numbers, also those of rows without the former. */
+static void squares_past_a_float_leave_numbers(void **state) {
+  static const float sizes[] = {1.8e19f, 2e19f, 1e25f, 3e37f};
+  static const int32_t ids[3] = {0, 1, 2};
+  embed_context *ctx = NULL;
+  (void)state;
+  assert_int_equal(embed_context_create(NULL, &ctx), EMBED_OK);
+  for (size_t i = 0; i < sizeof variants / sizeof *variants; ++i) {
+    if (variants[i].kind != EMBED_OPTIM_ADAFACTOR && variants[i].kind != EMBED_OPTIM_FTRL && variants[i].kind != EMBED_OPTIM_RMSPROP) continue;
+    for (int size = 0; size < 4; ++size)
+      for (int bf16 = 0; bf16 < 2; ++bf16) {
+        float w[3 * 8], g[3 * 8];
+        uint64_t random = 6;
+        embed_table *t = NULL;
+        embed_optimizer *o = NULL;
+        const embed_optimizer_options options = {
+            .size = sizeof options, .kind = variants[i].kind, .state = bf16 ? EMBED_BF16 : EMBED_F32, .lr = 0.01, .weight_decay = variants[i].weight_decay};
+        const embed_step_options finite = {.size = sizeof finite, .flags = EMBED_STEP_CHECK_FINITE};
+        if (bf16 && variants[i].kind == EMBED_OPTIM_ADAFACTOR) continue; /* has no such state */
+        for (int j = 0; j < 3 * 8; ++j) w[j] = test_uniform(&random);
+        OK(ctx, embed_table_borrow(ctx, w, 3, 8, NULL, NULL, NULL, &t));
+        OK(ctx, embed_optimizer_create(ctx, t, &options, &o));
+        for (int s = 0; s < 6; ++s) {
+          for (int j = 0; j < 3 * 8; ++j) g[j] = test_uniform(&random) * (s % 3 == 2 ? 1 : sizes[size]);
+          if (s % 3 == 0) /* a row alone, and a column that is far above the others */
+            for (int j = 0; j < 8; ++j) g[j] = j == 5 ? sizes[size] : sizes[size] / (float)(1 + s);
+          embed_grad *of_step = gradient(ctx, 8, ids, s % 3 == 0 ? 1 : 3, g);
+          OK(ctx, embed_optimizer_step(ctx, o, t, of_step, &finite));
+          embed_grad_release(of_step);
+          for (int j = 0; j < 3 * 8; ++j)
+            if (!isfinite(w[j])) fail_msg("kind %d, gradients of %g, step %d, element %d: %g", options.kind, (double)sizes[size], s, j, (double)w[j]);
+        }
+        embed_optimizer_release(o);
+        embed_table_release(t);
+      }
+  }
+  embed_context_release(ctx);
+}
+
 /* --- Deferred AdamW in closed form */
 
 enum { LONG_ROWS = 500, LONG_DIM = 16, LONG_STEPS = 2000, PER_STEP = 16 };
@@ -353,6 +392,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_library_gives_the_published_numbers),
     cmocka_unit_test(adafactor_gives_the_numbers_of_a_dense_matrix),
     cmocka_unit_test(every_kind_follows_its_formula_within_a_few_ulp_a_step),
+    cmocka_unit_test(squares_past_a_float_leave_numbers),
     cmocka_unit_test(closed_form_is_within_1e_6_of_the_dense_run_after_2000_steps),
     cmocka_unit_test(rates_are_what_their_formulas_say),
 };
