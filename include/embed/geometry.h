@@ -36,12 +36,13 @@ EMBED_FN embed_status embed_norms(embed_context *ctx, const embed_table *t, floa
  *          query's answers (-1 = none), may be NULL; ids, scores [n, k] best first, equal scores by lower id; count [n] may
  *          be NULL. Where fewer than k rows are left the rest is id -1 and the worst score.
  * Types    queries F32, W any dtype. COSINE: q.w / (|q||w|), 0 with a zero row; DOT: q.w; both as embed_logits sums, so that the
- *          order is that of float64 but for rows whose scores differ by less than both errors: 2e-6 of sum |q||w| each (or as
- *          embed_logits says), with COSINE over |q||w|, and 4e-7 (from |q||w| = 1e-30 on: smaller products are no longer right to that). COSINE takes
- *          finite queries and rows of any length, those past float's range as well; rows below 1e-65 of the longest one may
- *          have less precise scores. DOT: a product above float's range is +inf, one below it -inf and no answer, which it may
- *          be where only a part of its sum is past that range. L2: |q - w|, summed in double and rounded once, smallest first:
- *          no such ties, the same bits at every level. A score that is not a number is no answer, an infinite distance neither.
+ *          order is that of float64 but for rows whose scores differ by less than both errors: 2e-6 of sum |q||w| each (or
+ *          as embed_logits says), with COSINE over |q||w|, and 4e-7 (from |q||w| = 1e-30 on: smaller products are no longer
+ *          right to that). COSINE takes finite queries and rows of any length, those past float's range as well; rows below
+ *          1e-65 of the longest one may have less precise scores. DOT: a product above float's range is +inf, one below it
+ *          -inf and no answer, which it may be where only a part of its sum is past that range. L2: |q - w|, summed in double
+ *          and rounded once, smallest first: no such ties, the same bits at every level. A score that is not a number is no
+ *          answer, an infinite distance neither.
  * Empty    n = 0 does nothing; k = 0 gives count 0.
  * Errors   E_ID (at = position in exclude), E_ARGUMENT, E_OPTION, E_OVERFLOW, E_MEMORY: nothing written.
  *          E_CANCELLED, E_CALLBACK: unspecified.
