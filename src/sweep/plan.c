@@ -15,8 +15,8 @@ enum {
   PACK_FLOAT_ROWS = 18, /* of f32 and f16 (28 where vectors have 256 bits), and */
   PACK_NARROW_ROWS = 28,
   PACK_BF16_ROWS = 14,      /* of bf16, whose tiles widen rows for every 4 hidden rows anew */
-  LIMBS_F32_ROWS = 48,      /* by tiles of limbs, where there are some: of f32, */
-  LIMBS_F16_ROWS = 32,      /* f16, */
+  LIMBS_F32_ROWS = 96,      /* by tiles of limbs, where there are some: of f32, */
+  LIMBS_F16_ROWS = 48,      /* f16, */
   LIMBS_BF16_ROWS = 28,     /* bf16 (never as few as a sketch searches for: head/BOUND.md counts a rounding for a product), */
   LIMBS_DECODED_ROWS = 128, /* and all others, */
   LIMBS_DIM = 64,           /* of that many columns: tiles are filled up to 32 */
@@ -46,7 +46,8 @@ enum {
  * 128            151    268     298       144    255     254       220              203
  * 512            136    280     296       168    276     250       250              281
  *
- * the same exact products by tiles of limbs (level amx), the best GFLOP/s of several runs, f32, f16, bf16; then avx512's of those runs:
+ * the same exact products by tiles of limbs (level amx), the best GFLOP/s of several runs, f32, f16, bf16; then avx512's of those runs (before panels
+ * were no longer turned round and hidden rows came once; beside other guests both lose, tiles more: f32 is even at 96 then):
  *  32            178, 176, 280    165, 182, 168
  *  64            271, 248, 420    212, 176, 210
  * 128            334, 419, 618    237, 227, 244

@@ -46,9 +46,11 @@ static bool holds(int form, const extent *e) {
   return form == EMBED__PANEL_F16 ? most < 0x7C00 : least >= 0x0080 - 1 && most <= size_bits(EMBED__LIMBS_MOST) >> 16;
 }
 
-/* A row's 32 columns, or as many as are there: a line of each limb's tile. */
-INLINE void pack_line(int form, const unsigned char *row, int64_t columns, unsigned char *to, extent *e) {
+/* A row's 32 columns, or as many as are there: a line of each limb's tile. The same of the next 16 rows, apart bytes further on, is fetched: they
+ * come from memory as fast as these become limbs. */
+INLINE void pack_line(int form, const unsigned char *row, int64_t apart, int64_t columns, unsigned char *to, extent *e) {
   const __mmask32 there = columns < STEP ? (__mmask32)((1u << columns) - 1) : (__mmask32)-1;
+  fetch_lines((uintptr_t)row + (uintptr_t)apart, form == EMBED__PANEL_F32 ? 2 : 1);
   if (form == EMBED__PANEL_F32) {
     const __m512 low = _mm512_maskz_loadu_ps((__mmask16)there, row), high = _mm512_maskz_loadu_ps((__mmask16)(there >> WIDTH), row + WIDTH * 4);
     part_floats(LIMBS, true, scaled(low, &e->most), scaled(high, &e->most), 0xFFFF, to, TILE_BYTES);
@@ -64,7 +66,7 @@ INLINE void pack_line(int form, const unsigned char *row, int64_t columns, unsig
 
 /* A step of 16 rows, of which count are there: the others are zeros. */
 INLINE void pack_step(int form, const unsigned char *rows, int64_t row_bytes, int64_t count, int64_t columns, unsigned char *tiles, extent *e) {
-  for (int64_t r = 0; r < count; ++r) pack_line(form, rows + r * row_bytes, columns, tiles + r * 64, e);
+  for (int64_t r = 0; r < count; ++r) pack_line(form, rows + r * row_bytes, TILE_ROWS * row_bytes, columns, tiles + r * 64, e);
   for (int l = 0; count < TILE_ROWS && l < limbs_of(form); ++l) memset(tiles + l * TILE_BYTES + count * 64, 0, (size_t)(TILE_ROWS - count) * 64);
 }
 
@@ -76,7 +78,8 @@ INLINE void pack_panel(int form, const unsigned char *rows, int64_t row_bytes, i
   memset(panel, 0, HEADER_BYTES);
   if (form == EMBED__PANEL_BF16 && count == TILE_ROWS) {
     for (int64_t r = 0; r < count; ++r)
-      for (int64_t j = 0; j < dim; j += STEP) pack_line(form, rows + r * row_bytes + j * element, dim - j, tiles + j / STEP * step_bytes + r * 64, &e);
+      for (int64_t j = 0; j < dim; j += STEP)
+        pack_line(form, rows + r * row_bytes + j * element, TILE_ROWS * row_bytes, dim - j, tiles + j / STEP * step_bytes + r * 64, &e);
   } else {
     for (int64_t j = 0; j < dim; j += STEP, tiles += step_bytes) pack_step(form, rows + j * element, row_bytes, count, dim - j, tiles, &e);
   }
