@@ -58,7 +58,6 @@ INLINE reals high_halves(ints v) { return low_halves(_mm256_srli_epi32(v, 16)); 
 INLINE reals as_reals(ints v) { return _mm256_castsi256_ps(v); } /* the bits */
 INLINE reals reals_of(ints v) { return _mm256_cvtepi32_ps(v); }
 INLINE reals plus(reals a, reals b) { return _mm256_add_ps(a, b); }
-INLINE reals minus(reals a, reals b) { return _mm256_sub_ps(a, b); }
 INLINE reals larger(reals a, reals b) { return _mm256_max_ps(a, b); }
 INLINE reals smaller(reals a, reals b) { return _mm256_min_ps(a, b); }
 INLINE ints nearest(reals v) { return _mm256_cvtps_epi32(v); }

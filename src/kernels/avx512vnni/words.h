@@ -54,7 +54,6 @@ INLINE reals high_halves(ints v) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(
 INLINE reals as_reals(ints v) { return _mm512_castsi512_ps(v); } /* the bits */
 INLINE reals reals_of(ints v) { return _mm512_cvtepi32_ps(v); }
 INLINE reals plus(reals a, reals b) { return _mm512_add_ps(a, b); }
-INLINE reals minus(reals a, reals b) { return _mm512_sub_ps(a, b); }
 INLINE reals larger(reals a, reals b) { return _mm512_max_ps(a, b); }
 INLINE reals smaller(reals a, reals b) { return _mm512_min_ps(a, b); }
 INLINE ints nearest(reals v) { return _mm512_cvtps_epi32(v); }
