@@ -45,7 +45,7 @@ embed_status embed__row_numbers(embed_context *ctx, const embed_table *t, embed_
     *out = room;
     return make(ctx, t, room);
   }
-  float *room = embed__table_numbers_room(t, which);
+  float *room = embed__table_numbers_room(t);
   if (!room) return embed__out_of_memory(ctx, t->vocab * (int64_t)sizeof(float));
   embed_status status = make(ctx, t, room);
   *out = embed__table_numbers_keep(t, which, room, status == EMBED_OK);

@@ -149,27 +149,26 @@ embed_status embed_table_view(embed_context *ctx, const void *data, int64_t rows
   return embed__table_view(ctx, data, rows, dim, opts, done, arg, out);
 }
 
-static size_t numbers_bytes(const embed_table *t, embed__numbers which) { return ((size_t)t->vocab + (which == EMBED__HALF_SQUARES)) * sizeof(float); }
+static size_t numbers_bytes(const embed_table *t) { return ((size_t)t->vocab + 1) * sizeof(float); } /* one of all rows behind theirs */
 
 const float *embed__table_numbers(const embed_table *t, embed__numbers which) { return atomic_load_explicit(&t->numbers[which], memory_order_acquire); }
 
-float *embed__table_numbers_room(const embed_table *t, embed__numbers which) {
+float *embed__table_numbers_room(const embed_table *t) {
   if ((uint64_t)t->vocab >= SIZE_MAX / sizeof(float)) return NULL;
-  return embed__allocate(&t->memory, numbers_bytes(t, which), EMBED__ALIGNMENT);
+  return embed__allocate(&t->memory, numbers_bytes(t), EMBED__ALIGNMENT);
 }
 
 const float *embed__table_numbers_keep(const embed_table *t, embed__numbers which, float *room, bool publish) {
   embed_table *shared = (embed_table *)(uintptr_t)t; /* what is kept is not part of what const protects */
   float *first = NULL;
   if (publish && atomic_compare_exchange_strong_explicit(&shared->numbers[which], &first, room, memory_order_acq_rel, memory_order_acquire)) return room;
-  embed__free(&t->memory, room, numbers_bytes(t, which), EMBED__ALIGNMENT);
+  embed__free(&t->memory, room, numbers_bytes(t), EMBED__ALIGNMENT);
   return first;
 }
 
 static void forget_numbers(embed_table *t) {
   for (int which = 0; which < EMBED__NUMBERS; ++which)
-    embed__free(&t->memory, atomic_exchange_explicit(&t->numbers[which], NULL, memory_order_acquire), numbers_bytes(t, (embed__numbers)which),
-                EMBED__ALIGNMENT);
+    embed__free(&t->memory, atomic_exchange_explicit(&t->numbers[which], NULL, memory_order_acquire), numbers_bytes(t), EMBED__ALIGNMENT);
 }
 
 embed_table *embed__table_retain(const embed_table *t) {

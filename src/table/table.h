@@ -81,7 +81,7 @@ uint64_t embed__table_changes(const embed_table *t);
  * first, and gone when the table's owner, who is alone then, says that it has changed: so no reader ever holds old ones. A
  * table that changes with others, an overlay, keeps none. */
 const float *embed__table_numbers(const embed_table *t, embed__numbers which);
-float *embed__table_numbers_room(const embed_table *t, embed__numbers which); /* to make them in; NULL = no memory */
+float *embed__table_numbers_room(const embed_table *t); /* to make them in, [vocab + 1]; NULL = no memory */
 /* Gives room up, filled or (publish false) not; answers what all share from now on. */
 const float *embed__table_numbers_keep(const embed_table *t, embed__numbers which, float *room, bool publish);
 /* A handle of a shape and layout, proved; its data or overlay is still to be set. */
