@@ -82,9 +82,46 @@ static void warm_calls_allocate_nothing(void **state) {
   world_free(&w);
 }
 
+/* Rows that one sweep answers beside rows that want a second one, for which there is no memory: none of them is written. */
+static void tokens_are_written_all_or_none(void **state) {
+  enum { ROWS = 3, IDS = 100000, MOST = 200 };
+  static float w[IDS];
+  const float hidden[ROWS] = {1, 1, 1};
+  const embed_sample_params params[ROWS] = {{.size = sizeof *params, .temperature = 1, .top_k = 5},
+                                            {.size = sizeof *params, .temperature = 1, .typical_p = 0.9},
+                                            {.size = sizeof *params, .temperature = 1, .top_k = 5}};
+  embed_status status = EMBED_E_MEMORY;
+  int64_t failed = 0;
+  (void)state;
+  for (int v = 0; v < IDS; ++v) w[v] = (float)(v % 97) / 50;
+  for (int64_t at = 0; status == EMBED_E_MEMORY && at < MOST; ++at) {
+    counting c;
+    embed_table *t = NULL;
+    embed_head *h = NULL;
+    int32_t ids[ROWS] = {-7, -7, -7};
+    float logprobs[ROWS] = {-7, -7, -7};
+    counting_start(&c);
+    embed_context *ctx = counting_context(&c, NULL);
+    OK(embed_table_view(ctx, w, IDS, 1, NULL, NULL, NULL, &t));
+    OK(embed_head_create(ctx, t, NULL, NULL, &h));
+    atomic_store(&c.fail_at, at);
+    status = embed_sample(ctx, h, hidden, EMBED_F32, ROWS, 0, NULL, params, ROWS, ids, logprobs, NULL);
+    atomic_store(&c.fail_at, -1);
+    if (status != EMBED_OK) assert_int_equal(status, EMBED_E_MEMORY);
+    for (int i = 0; i < ROWS; ++i) assert_true(status == EMBED_OK ? ids[i] >= 0 && logprobs[i] <= 0 : ids[i] == -7 && logprobs[i] == -7);
+    failed += status != EMBED_OK;
+    embed_head_release(h);
+    embed_table_release(t);
+    embed_context_release(ctx);
+    counting_check(&c);
+  }
+  assert_true(status == EMBED_OK && failed > 1);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_failed_allocation_is_an_error_and_nothing_else),
     cmocka_unit_test(a_context_that_gets_no_memory_is_not_made),
     cmocka_unit_test(warm_calls_allocate_nothing),
+    cmocka_unit_test(tokens_are_written_all_or_none),
 };
 TEST_MAIN(tests)
