@@ -147,13 +147,15 @@ INLINE void limb_scales(int32_t largest, float scale[MOST_LIMBS]) {
   }
 }
 
-INLINE void limbs_of_block(const float block[BLOCK_COLUMNS], int32_t largest, int limbs, int8_t digit[MOST_LIMBS][BLOCK_COLUMNS]) {
-  float y[BLOCK_COLUMNS], whole[BLOCK_COLUMNS];
+/* x: of so many columns, of which 32 are taken. */
+INLINE void limbs_of_block(const float *x, int64_t columns, int32_t largest, int limbs, int8_t digit[MOST_LIMBS][BLOCK_COLUMNS]) {
+  float block[BLOCK_COLUMNS], y[BLOCK_COLUMNS], whole[BLOCK_COLUMNS];
   int32_t integer[BLOCK_COLUMNS];
   if (largest >= INFINITE) {
     memset(digit, 0, MOST_LIMBS * BLOCK_COLUMNS);
     return;
   }
+  load_block(x, columns, block);
   in_steps(block, step_exponent(largest), y);
   for (int j = 0; j < BLOCK_COLUMNS; ++j) whole[j] = rintf(y[j]);
   for (int j = 0; j < BLOCK_COLUMNS; ++j) integer[j] = (int32_t)whole[j];
@@ -172,8 +174,10 @@ INLINE void limbs_of_block(const float block[BLOCK_COLUMNS], int32_t largest, in
   }
 }
 
-/* One block as Q8_0 stores it. */
-INLINE void rounded_block(const float block[BLOCK_COLUMNS], int8_t digit[BLOCK_COLUMNS], float *scale) {
+/* One block as Q8_0 stores it; x as above. */
+INLINE void rounded_block(const float *x, int64_t columns, int8_t digit[BLOCK_COLUMNS], float *scale) {
+  float block[BLOCK_COLUMNS];
+  load_block(x, columns, block);
   int32_t largest = largest_bits(block, BLOCK_COLUMNS);
   if (largest >= INFINITE) {
     memset(digit, 0, BLOCK_COLUMNS);
@@ -183,9 +187,9 @@ INLINE void rounded_block(const float block[BLOCK_COLUMNS], int8_t digit[BLOCK_C
   float d = embed__f32_of_bits((uint32_t)largest) / 127.0f, inverse = d != 0 ? 1.0f / d : 0;
   if (!(inverse <= FLT_MAX)) inverse = 0;
   for (int j = 0; j < BLOCK_COLUMNS; ++j) {
-    float x = block[j] * inverse;
-    int32_t whole = (int32_t)x; /* half away from zero: x - whole is exact */
-    float rest = x - (float)whole;
+    float scaled = block[j] * inverse;
+    int32_t whole = (int32_t)scaled; /* half away from zero: scaled - whole is exact */
+    float rest = scaled - (float)whole;
     int32_t q = whole + (rest >= 0.5f) - (rest <= -0.5f);
     digit[j] = (int8_t)(q > 127 ? 127 : q < -127 ? -127 : q);
   }
@@ -221,10 +225,8 @@ static void pack_exact_row(embed__panel_form form, const places *p, const float 
     float scale[MOST_LIMBS];
     limb_scales(largest, scale);
     for (int64_t j = first; j < end; j += BLOCK_COLUMNS) {
-      float block[BLOCK_COLUMNS];
       int8_t digit[MOST_LIMBS][BLOCK_COLUMNS];
-      load_block(x + j, end - j, block);
-      limbs_of_block(block, largest, p->limbs, digit);
+      limbs_of_block(x + j, end - j, largest, p->limbs, digit);
       for (int l = 0; l < p->limbs; ++l) {
         int32_t *record = p->at[l] + RECORD_WORDS * p->width[l] * (j / BLOCK_COLUMNS);
         put_record(record, p->width[l], form, digit[l], scale[l], 1);
@@ -238,10 +240,9 @@ static void pack_exact_row(embed__panel_form form, const places *p, const float 
 
 static void pack_rounded_row(embed__panel_form form, const places *p, const float *x, int64_t dim) {
   for (int64_t j = 0; j < dim; j += BLOCK_COLUMNS) {
-    float block[BLOCK_COLUMNS], scale;
+    float scale;
     int8_t digit[BLOCK_COLUMNS];
-    load_block(x + j, dim - j, block);
-    rounded_block(block, digit, &scale);
+    rounded_block(x + j, dim - j, digit, &scale);
     int32_t *record = p->at[0] + RECORD_WORDS * p->width[0] * (j / BLOCK_COLUMNS);
     put_record(record, p->width[0], form, digit, scale, scale);
     if (scaling_of(form) == PER_ROW) continue;

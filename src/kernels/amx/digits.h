@@ -68,10 +68,8 @@ static void pack_limbs(embed__panel_form form, const packed_rows *p, int64_t row
     float scale[MOST_LIMBS];
     limb_scales(largest, scale);
     for (int64_t j = first; j < end; j += BLOCK_COLUMNS) {
-      float block[BLOCK_COLUMNS];
       int8_t digit[MOST_LIMBS][BLOCK_COLUMNS];
-      load_block(x + j, end - j, block);
-      limbs_of_block(block, largest, limbs, digit);
+      limbs_of_block(x + j, end - j, largest, limbs, digit);
       for (int l = 0; l < limbs; ++l) {
         int32_t sum = 0;
         memcpy(digits_of(p, row + l, j / BLOCK_COLUMNS), digit[l], BLOCK_COLUMNS);
@@ -90,12 +88,10 @@ static void pack_limbs(embed__panel_form form, const packed_rows *p, int64_t row
 
 static void pack_rounded(embed__panel_form form, const packed_rows *p, int64_t row, const float *x, int64_t dim) {
   for (int64_t b = 0; b < p->blocks; ++b) {
-    float block[BLOCK_COLUMNS];
     int8_t digit[BLOCK_COLUMNS];
     float *by = float_of(p, p->by, row, b);
     int32_t total = 0;
-    load_block(x + b * BLOCK_COLUMNS, dim - b * BLOCK_COLUMNS, block);
-    rounded_block(block, digit, by);
+    rounded_block(x + b * BLOCK_COLUMNS, dim - b * BLOCK_COLUMNS, digit, by);
     memcpy(digits_of(p, row, b), digit, BLOCK_COLUMNS);
     for (int c = 0; c < BLOCK_COLUMNS; ++c) total += digit[c];
     if (scaling_of(form) == WITH_OFFSET) *float_of(p, p->sums, row, b) = *by * (float)total;
