@@ -7,10 +7,13 @@
 #include "kernels/quantised_x.h"
 
 enum {
-  SIDES = 2,            /* panels, or halves of one where PARTS is 2, that meet a tile of digits at once */
-  SPAN = SIDES / PARTS, /* panels */
-  AHEAD_BYTES = 2048,   /* with one tile of digits, each panel is fetched so far ahead */
-  AHEAD_MOST = 64 << 10 /* with several, up to a whole panel */
+  SIDES = 2,                          /* panels, or halves of one where PARTS is 2, that meet a tile of digits at once; or */
+  FAR_SIDES = PARTS == 1 ? 4 : SIDES, /* where it has few rows, since four far streams are read faster than two */
+  FAR_DIGITS = 2,                     /* up to so many, */
+  FAR_ROW_DIGITS = 4,                 /* PER_ROW up to so many, there are registers for that */
+  FAR_SPAN = FAR_SIDES / PARTS,       /* panels */
+  AHEAD_BYTES = 2048,                 /* with one tile of digits, each panel is fetched so far ahead */
+  AHEAD_MOST = 64 << 10               /* with several, up to a whole panel */
 };
 
 typedef struct lane_group {  /* the rows of a register's lanes */
@@ -22,12 +25,13 @@ typedef struct lane_group {  /* the rows of a register's lanes */
 } lane_group;
 
 typedef struct pass {
-  lane_group side[SIDES];
+  lane_group side[FAR_SIDES];
   const int32_t *record;
   const int32_t *hidden;
   int64_t blocks, ldz;
-  uintptr_t soon[SPAN]; /* may lie past the panels: no pointer */
-  int fetch;            /* lines from there on, in every block */
+  uintptr_t soon[FAR_SPAN]; /* may lie past the panels: no pointer */
+  int fetch;                /* lines from there on, in every block, */
+  bool near;                /* to L1 */
 } pass;
 
 INLINE reals spread_real(const int32_t *at) {
@@ -36,20 +40,20 @@ INLINE reals spread_real(const int32_t *at) {
   return spread(value);
 }
 
-INLINE void dot_lines(int width, const ints u[SIDES], const int32_t *x, ints sum[TILE_DIGITS][SIDES]) {
+INLINE void dot_lines(int sides, int width, const ints u[FAR_SIDES], const int32_t *x, ints sum[TILE_DIGITS][FAR_SIDES]) {
   UNROLL for (int v = 0; v < width; ++v) {
     ints digit = spread_word(x + v);
-    UNROLL for (int s = 0; s < SIDES; ++s) sum[v][s] = dot4(sum[v][s], u[s], digit);
+    UNROLL for (int s = 0; s < sides; ++s) sum[v][s] = dot4(sum[v][s], u[s], digit);
   }
 }
 
 /* chain + sum * scales of the line; the digits' own scale is multiplied in unless it is one for the chunk. */
-INLINE void add_scaled(scaling how, bool exact, int width, const int32_t *record, ints sum[TILE_DIGITS][SIDES], const pass *p, int64_t line,
-                       reals chain[TILE_DIGITS][SIDES]) {
+INLINE void add_scaled(scaling how, bool exact, int sides, int width, const int32_t *record, ints sum[TILE_DIGITS][FAR_SIDES], const pass *p, int64_t line,
+                       reals chain[TILE_DIGITS][FAR_SIDES]) {
   UNROLL for (int v = 0; v < width; ++v) {
     reals by = exact ? no_reals() : spread_real(record + AT_SCALE * width + v);
     reals less = exact || how == PER_ROW ? no_reals() : spread_real(record + AT_MAGIC * width + v);
-    UNROLL for (int s = 0; s < SIDES; ++s) {
+    UNROLL for (int s = 0; s < sides; ++s) {
       if (how == PER_ROW)
         chain[v][s] = times_plus(reals_of(sum[v][s]), by, chain[v][s]);
       else
@@ -60,45 +64,46 @@ INLINE void add_scaled(scaling how, bool exact, int width, const int32_t *record
 }
 
 /* The sums of a block's products, or of lines [from, to) of them. */
-INLINE void add_products(bool nibbles, int width, const unsigned char *line[SIDES], int from, int to, const int32_t *record, ints sum[TILE_DIGITS][SIDES]) {
-  ints u[SIDES], both[SIDES];
+INLINE void add_products(bool nibbles, int sides, int width, const unsigned char *line[FAR_SIDES], int from, int to, const int32_t *record,
+                         ints sum[TILE_DIGITS][FAR_SIDES]) {
+  ints u[FAR_SIDES], both[FAR_SIDES];
   if (nibbles) {
     UNROLL for (int g = 0; g < 4; ++g) {
-      UNROLL for (int s = 0; s < SIDES; ++s) both[s] = load_ints(line[s] + 64 * g), u[s] = low_nibbles(both[s]);
-      dot_lines(width, u, record + g * width, sum);
-      UNROLL for (int s = 0; s < SIDES; ++s) u[s] = high_nibbles(both[s]);
-      dot_lines(width, u, record + (g + 4) * width, sum);
+      UNROLL for (int s = 0; s < sides; ++s) both[s] = load_ints(line[s] + 64 * g), u[s] = low_nibbles(both[s]);
+      dot_lines(sides, width, u, record + g * width, sum);
+      UNROLL for (int s = 0; s < sides; ++s) u[s] = high_nibbles(both[s]);
+      dot_lines(sides, width, u, record + (g + 4) * width, sum);
     }
   } else {
     UNROLL for (int g = from; g < to; ++g) {
-      UNROLL for (int s = 0; s < SIDES; ++s) u[s] = load_ints(line[s] + 64 * g);
-      dot_lines(width, u, record + g * width, sum);
+      UNROLL for (int s = 0; s < sides; ++s) u[s] = load_ints(line[s] + 64 * g);
+      dot_lines(sides, width, u, record + g * width, sum);
     }
   }
 }
 
-INLINE void begin_sums(int width, const int32_t *a, ints sum[TILE_DIGITS][SIDES]) {
-  UNROLL for (int v = 0; v < width; ++v) { UNROLL for (int s = 0; s < SIDES; ++s) sum[v][s] = spread_word(a + v); }
+INLINE void begin_sums(int sides, int width, const int32_t *a, ints sum[TILE_DIGITS][FAR_SIDES]) {
+  UNROLL for (int v = 0; v < width; ++v) { UNROLL for (int s = 0; s < sides; ++s) sum[v][s] = spread_word(a + v); }
 }
-INLINE void begin_centered(bool exact, int width, const int32_t *a, const pass *p, int64_t b, ints sum[TILE_DIGITS][SIDES]) {
+INLINE void begin_centered(bool exact, int sides, int width, const int32_t *a, const pass *p, int64_t b, ints sum[TILE_DIGITS][FAR_SIDES]) {
   const int32_t magic = MAGIC;
-  UNROLL for (int s = 0; s < SIDES; ++s) {
+  UNROLL for (int s = 0; s < sides; ++s) {
     const ints center = load_ints(p->side[s].center + b * ROWS);
     UNROLL for (int v = 0; v < width; ++v) sum[v][s] = plus_product(exact ? no_ints() : spread_word(&magic), center, spread_word(a + v));
   }
 }
 
-INLINE void subtract_rests(int width, const int32_t *record, const pass *p, int64_t b, reals chain[TILE_DIGITS][SIDES]) {
+INLINE void subtract_rests(int sides, int width, const int32_t *record, const pass *p, int64_t b, reals chain[TILE_DIGITS][FAR_SIDES]) {
   UNROLL for (int v = 0; v < width; ++v) {
     reals x = spread_real(record + AT_B * width + v);
-    UNROLL for (int s = 0; s < SIDES; ++s) chain[v][s] = minus_times(load_reals(p->side[s].rest + b * ROWS), x, chain[v][s]);
+    UNROLL for (int s = 0; s < sides; ++s) chain[v][s] = minus_times(load_reals(p->side[s].rest + b * ROWS), x, chain[v][s]);
   }
 }
 
 /* What a chunk adds to the products of the tile's hidden rows. */
-INLINE void add_chunk(scaling how, bool exact, int width, const pass *p, ints sum[TILE_DIGITS][SIDES], reals chain[TILE_DIGITS][SIDES]) {
+INLINE void add_chunk(scaling how, bool exact, int sides, int width, const pass *p, ints sum[TILE_DIGITS][FAR_SIDES], reals chain[TILE_DIGITS][FAR_SIDES]) {
   UNROLL for (int v = 0; v < width; ++v) {
-    UNROLL for (int s = 0; s < SIDES; ++s) {
+    UNROLL for (int s = 0; s < sides; ++s) {
       const lane_group *g = &p->side[s];
       float *z = g->z + p->hidden[v] * p->ldz;
       reals before = load_part(z, g->before), after;
@@ -114,64 +119,84 @@ INLINE void add_chunk(scaling how, bool exact, int width, const pass *p, ints su
 }
 
 /* One chunk for a tile of `width` rows of digits. */
-INLINE void multiply_tile(scaling how, bool exact, bool nibbles, int width, const pass *p) {
+INLINE void multiply_tile(scaling how, bool exact, bool nibbles, int sides, int width, const pass *p) {
   const bool in_integers = exact && how == PER_ROW; /* to the chunk's end */
   const int stride = nibbles ? BLOCK_BYTES / 2 : BLOCK_BYTES;
   const int32_t *record = p->record;
-  const unsigned char *line[SIDES];
-  uintptr_t soon[SPAN];
-  reals chain[TILE_DIGITS][SIDES];
-  ints sum[TILE_DIGITS][SIDES];
-  UNROLL for (int v = 0; v < width; ++v) { UNROLL for (int s = 0; s < SIDES; ++s) chain[v][s] = no_reals(); }
-  UNROLL for (int s = 0; s < SIDES; ++s) line[s] = p->side[s].line;
-  UNROLL for (int s = 0; s < SPAN; ++s) soon[s] = p->soon[s];
-  if (in_integers) begin_sums(width, record + AT_A * width, sum);
+  const unsigned char *line[FAR_SIDES];
+  uintptr_t soon[FAR_SPAN];
+  reals chain[TILE_DIGITS][FAR_SIDES];
+  ints sum[TILE_DIGITS][FAR_SIDES];
+  UNROLL for (int v = 0; v < width; ++v) { UNROLL for (int s = 0; s < sides; ++s) chain[v][s] = no_reals(); }
+  UNROLL for (int s = 0; s < sides; ++s) line[s] = p->side[s].line;
+  UNROLL for (int s = 0; s < sides / PARTS; ++s) soon[s] = p->soon[s];
+  if (in_integers) begin_sums(sides, width, record + AT_A * width, sum);
   for (int64_t b = 0; b < p->blocks; ++b, record += RECORD_WORDS * width) {
     for (int f = 0; f < p->fetch; ++f) {
-      UNROLL for (int s = 0; s < SPAN; ++s) prefetch(soon[s]), soon[s] += 64;
+      UNROLL for (int s = 0; s < sides / PARTS; ++s) {
+        if (p->near)
+          prefetch(soon[s]);
+        else
+          prefetch_to_l2(soon[s]);
+        soon[s] += 64;
+      }
     }
     if (in_integers) {
-      add_products(nibbles, width, line, 0, 8, record, sum);
+      add_products(nibbles, sides, width, line, 0, 8, record, sum);
     } else if (how == PER_HALF) {
       UNROLL for (int h = 0; h < HALVES; ++h) {
-        begin_sums(width, record + (AT_A + h) * width, sum);
-        add_products(nibbles, width, line, 4 * h, 4 * h + 4, record, sum);
-        add_scaled(how, exact, width, record, sum, p, HALVES * b + h, chain);
+        begin_sums(sides, width, record + (AT_A + h) * width, sum);
+        add_products(nibbles, sides, width, line, 4 * h, 4 * h + 4, record, sum);
+        add_scaled(how, exact, sides, width, record, sum, p, HALVES * b + h, chain);
       }
     } else {
       if (how == WITH_OFFSET)
-        begin_centered(exact, width, record + AT_A * width, p, b, sum);
+        begin_centered(exact, sides, width, record + AT_A * width, p, b, sum);
       else
-        begin_sums(width, record + AT_A * width, sum);
-      add_products(nibbles, width, line, 0, 8, record, sum);
-      add_scaled(how, exact, width, record, sum, p, b, chain);
-      if (how == WITH_OFFSET) subtract_rests(width, record, p, b, chain);
+        begin_sums(sides, width, record + AT_A * width, sum);
+      add_products(nibbles, sides, width, line, 0, 8, record, sum);
+      add_scaled(how, exact, sides, width, record, sum, p, b, chain);
+      if (how == WITH_OFFSET) subtract_rests(sides, width, record, p, b, chain);
     }
-    UNROLL for (int s = 0; s < SIDES; ++s) line[s] += stride;
+    UNROLL for (int s = 0; s < sides; ++s) line[s] += stride;
   }
-  add_chunk(how, exact, width, p, sum, chain);
+  add_chunk(how, exact, sides, width, p, sum, chain);
 }
 
-#define TILES(name, how, exact, nibbles)                       \
-  static void name(int64_t width, const pass *p) {             \
-    switch (width) {                                           \
-      case 1: multiply_tile(how, exact, nibbles, 1, p); break; \
-      case 2:                                                  \
-        multiply_tile(how, exact, nibbles, 2, p);              \
-        break;                                                 \
-        TILES_3_TO_6(how, exact, nibbles)                      \
-    }                                                          \
-  }
-#if TILE_MOST > 2
-#define TILES_3_TO_6(how, exact, nibbles)                  \
-  case 3: multiply_tile(how, exact, nibbles, 3, p); break; \
-  case 4: multiply_tile(how, exact, nibbles, 4, p); break; \
-  case 5: multiply_tile(how, exact, nibbles, 5, p); break; \
-  case 6:                                                  \
-    multiply_tile(how, exact, nibbles, 6, p);              \
+#define OF_WIDTH(how, exact, nibbles, sides, width)      \
+  case width:                                            \
+    multiply_tile(how, exact, nibbles, sides, width, p); \
     break;
+#if TILE_MOST > 2
+#define TILES(name, how, exact, nibbles)                 \
+  static void name(int64_t width, const pass *p) {       \
+    switch (width) {                                     \
+      OF_WIDTH(how, exact, nibbles, SIDES, 1)            \
+      OF_WIDTH(how, exact, nibbles, SIDES, 2)            \
+      OF_WIDTH(how, exact, nibbles, SIDES, 3)            \
+      OF_WIDTH(how, exact, nibbles, SIDES, 4)            \
+      OF_WIDTH(how, exact, nibbles, SIDES, 5)            \
+      OF_WIDTH(how, exact, nibbles, SIDES, 6)            \
+    }                                                    \
+  }                                                      \
+  static void name##_far(int64_t width, const pass *p) { \
+    switch (width) {                                     \
+      OF_WIDTH(how, exact, nibbles, FAR_SIDES, 1)        \
+      OF_WIDTH(how, exact, nibbles, FAR_SIDES, 2)        \
+      OF_WIDTH(how, exact, nibbles, FAR_SIDES, 3)        \
+      OF_WIDTH(how, exact, nibbles, FAR_SIDES, 4)        \
+    }                                                    \
+  }
+#define TILE_OF(far, name) ((far) ? name##_far : name)
 #else
-#define TILES_3_TO_6(how, exact, nibbles)
+#define TILES(name, how, exact, nibbles)           \
+  static void name(int64_t width, const pass *p) { \
+    switch (width) {                               \
+      OF_WIDTH(how, exact, nibbles, SIDES, 1)      \
+      OF_WIDTH(how, exact, nibbles, SIDES, 2)      \
+    }                                              \
+  }
+#define TILE_OF(far, name) ((void)(far), name)
 #endif
 TILES(exact_per_row, PER_ROW, true, false)
 TILES(exact_per_block, PER_BLOCK, true, false)
@@ -188,16 +213,16 @@ TILES(rounded_with_offset_nibbles, WITH_OFFSET, false, true)
 
 typedef void tile_function(int64_t width, const pass *p);
 
-INLINE tile_function *tile_of(embed__panel_form form, bool exact, bool nibbles) {
+INLINE tile_function *tile_of(embed__panel_form form, bool exact, bool nibbles, bool far) {
   switch (scaling_of(form)) {
-    case PER_ROW: return exact ? exact_per_row : rounded_per_row;
-    case PER_HALF: return exact ? exact_per_half : rounded_per_half;
+    case PER_ROW: return exact ? TILE_OF(far, exact_per_row) : TILE_OF(far, rounded_per_row);
+    case PER_HALF: return exact ? TILE_OF(far, exact_per_half) : TILE_OF(far, rounded_per_half);
     case WITH_OFFSET:
-      if (exact) return nibbles ? exact_with_offset_nibbles : exact_with_offset;
-      return nibbles ? rounded_with_offset_nibbles : rounded_with_offset;
+      if (exact) return nibbles ? TILE_OF(far, exact_with_offset_nibbles) : TILE_OF(far, exact_with_offset);
+      return nibbles ? TILE_OF(far, rounded_with_offset_nibbles) : TILE_OF(far, rounded_with_offset);
     default:
-      if (exact) return nibbles ? exact_per_block_nibbles : exact_per_block;
-      return nibbles ? rounded_per_block_nibbles : rounded_per_block;
+      if (exact) return nibbles ? TILE_OF(far, exact_per_block_nibbles) : TILE_OF(far, exact_per_block);
+      return nibbles ? TILE_OF(far, rounded_per_block_nibbles) : TILE_OF(far, rounded_per_block);
   }
 }
 
@@ -229,14 +254,12 @@ typedef struct strip {
 } strip;
 
 /* A strip past the call's last has no lanes: its rows are those of `step`, once more. */
-INLINE strip strip_of(const job *j, int64_t panel, int64_t panels, int64_t step) {
-  strip s = {.lanes = 0};
-  bool there = panel < panels;
-  s.row = (there ? panel : step) * ROWS;
-  s.lanes = !there ? 0 : j->count - s.row < ROWS ? j->count - s.row : ROWS;
-  s.at = j->rows + (j->prepared ? s.row / ROWS : s.row) * j->stride;
-  if (!j->prepared) s.source = rows_at(s.at, j->stride, there ? s.lanes : 1);
-  return s;
+INLINE void begin_strip(const job *j, int64_t panel, int64_t panels, int64_t step, strip *s) {
+  const bool there = panel < panels;
+  s->row = (there ? panel : step) * ROWS;
+  s->lanes = !there ? 0 : j->count - s->row < ROWS ? j->count - s->row : ROWS;
+  s->at = j->rows + (j->prepared ? s->row / ROWS : s->row) * j->stride;
+  if (!j->prepared) s->source = rows_at(s->at, j->stride, there ? s->lanes : 1);
 }
 
 /* The same rows' next chunk, or the first of the next 16: what stage() will read. */
@@ -246,7 +269,7 @@ INLINE void fetch_rows(embed__panel_form form, const job *j, const strip *s, int
   const int64_t begin = stored_block(form, from, j->group), to = from + (left < CHUNK_BLOCKS ? (left + whole - 1) / whole * whole : CHUNK_BLOCKS);
   const int64_t end = stored_block(form, to, j->group), rows = more ? 0 : ROWS * j->stride;
   for (int r = 0; r < ROWS; ++r)
-    for (int64_t at = begin; at < end; at += 64) prefetch((uintptr_t)s->source.row[r] + (uintptr_t)(rows + at));
+    for (int64_t at = begin; at < end; at += 64) prefetch_to_l2((uintptr_t)s->source.row[r] + (uintptr_t)(rows + at));
 }
 
 /* Makes ready blocks [first, first + count); where their lines begin. */
@@ -272,40 +295,50 @@ INLINE const unsigned char *stage(embed__panel_form form, const job *j, const st
  * for L2, of the chunk that follows. One tile fetches what it will read AHEAD_BYTES further on. */
 typedef struct fetching {
   int64_t bytes, lines; /* in all; of each block of a tile */
-  uintptr_t from[SPAN];
+  bool near;
+  uintptr_t from[FAR_SPAN];
 } fetching;
 
-INLINE fetching plan_fetch(embed__panel_form form, const job *j, const strip s[SPAN], int64_t first, int64_t blocks, int64_t tiles) {
+INLINE void begin_fetching(embed__panel_form form, const job *j, const strip s[FAR_SPAN], int span, int64_t first, int64_t blocks, int64_t tiles, fetching *f) {
   const int64_t bytes = chunk_bytes(form, blocks, j->group), ahead = tiles == 1 ? AHEAD_BYTES : j->stride <= AHEAD_MOST ? j->soon : bytes;
-  fetching f = {.bytes = j->prepared ? bytes : 0, .lines = (bytes + 64 * blocks * tiles - 1) / (64 * blocks * tiles)};
-  for (int side = 0; side < SPAN; ++side) f.from[side] = (uintptr_t)s[side].at + (uintptr_t)(chunk_at(form, first, j->group) + ahead);
-  return f;
+  f->bytes = j->prepared ? bytes : 0;
+  f->lines = (bytes + 64 * blocks * tiles - 1) / (64 * blocks * tiles);
+  f->near = tiles == 1;
+  for (int side = 0; side < span; ++side) f->from[side] = (uintptr_t)s[side].at + (uintptr_t)(chunk_at(form, first, j->group) + ahead);
 }
 
 /* Of one tile: as much as is left. */
-INLINE void fetch_share(fetching *f, pass *p) {
+INLINE void fetch_share(fetching *f, int span, pass *p) {
   const int64_t share = 64 * f->lines * p->blocks;
   p->fetch = f->bytes > 0 ? (int)f->lines : 0;
-  for (int side = 0; side < SPAN; ++side) p->soon[side] = f->from[side], f->from[side] += (uintptr_t)share;
+  p->near = f->near;
+  for (int side = 0; side < span; ++side) p->soon[side] = f->from[side], f->from[side] += (uintptr_t)share;
   f->bytes -= share;
 }
 
-/* The strips of a step stand half of the call's rows apart: two far streams. */
+/* The strips of a step stand as far apart as the call's rows let them: far streams. */
 INLINE void multiply(embed__panel_form form, const job *j, int64_t n) {
-  const int64_t blocks = j->x.blocks, panels = (j->count + ROWS - 1) / ROWS, steps = (panels + SPAN - 1) / SPAN, tiles = tiles_of(j->x.count, TILE_DIGITS);
+  const int64_t blocks = j->x.blocks, panels = (j->count + ROWS - 1) / ROWS, tiles = tiles_of(j->x.count, TILE_DIGITS);
+  const int64_t far_digits = scaling_of(form) == PER_ROW ? FAR_ROW_DIGITS : FAR_DIGITS;
+  const bool far = j->prepared && j->x.count <= far_digits && panels > SIDES / PARTS;
+  const int span = far ? FAR_SPAN : SIDES / PARTS;
+  const int64_t steps = (panels + span - 1) / span;
   const bool nibbles = j->prepared && in_nibbles(form) && tiles == 1;
-  tile_function *const multiply_one = tile_of(form, j->exact, nibbles);
+  tile_function *const multiply_one = tile_of(form, j->exact, nibbles, far);
   const int64_t least = tiles ? j->x.count / tiles : 0, wide = tiles ? j->x.count % tiles : 0; /* as nth_tile has them */
   const bool kept = j->exact || blocks == 0;                                                   /* limbs of a hidden row are added to each other */
-  staged room[SPAN];
+  staged room[FAR_SPAN];
+  strip s[FAR_SPAN];
+  fetching fetch;
+  pass p;
   if (n == 0 || j->count == 0) return;
   for (int64_t i = 0; kept && i < n; ++i) memset(j->z + i * j->ldz, 0, (size_t)j->count * 4);
   for (int64_t step = 0; step < steps; ++step) {
-    strip s[SPAN];
-    for (int side = 0; side < SPAN; ++side) s[side] = strip_of(j, step + side * steps, panels, step);
+    for (int side = 0; side < span; ++side) begin_strip(j, step + side * steps, panels, step, &s[side]);
     for (int64_t first = 0; first < blocks; first += CHUNK_BLOCKS) {
-      pass p = {.blocks = blocks - first < CHUNK_BLOCKS ? blocks - first : CHUNK_BLOCKS, .ldz = j->ldz};
-      for (int side = 0; side < SPAN; ++side) {
+      p.blocks = blocks - first < CHUNK_BLOCKS ? blocks - first : CHUNK_BLOCKS;
+      p.ldz = j->ldz;
+      for (int side = 0; side < span; ++side) {
         const unsigned char *line = stage(form, j, &s[side], first, p.blocks, nibbles, &room[side]);
         for (int part = 0; part < PARTS; ++part) {
           int64_t lanes = s[side].lanes - part * LANES;
@@ -319,13 +352,13 @@ INLINE void multiply(embed__panel_form form, const job *j, int64_t n) {
           g->z = j->z + s[side].row + (g->lanes ? part * LANES : 0);
         }
       }
-      fetching fetch = plan_fetch(form, j, s, first, p.blocks, tiles);
+      begin_fetching(form, j, s, span, first, p.blocks, tiles, &fetch);
       digit_tile tile = {.first = 0};
       for (int64_t t = 0; t < tiles; ++t, tile.first += tile.width) {
         tile.width = least + (t < wide);
         p.record = j->x.record + RECORD_WORDS * (tile.first * blocks + tile.width * first);
         p.hidden = j->x.hidden + tile.first;
-        fetch_share(&fetch, &p);
+        fetch_share(&fetch, span, &p);
         multiply_one(tile.width, &p);
       }
     }

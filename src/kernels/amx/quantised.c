@@ -27,6 +27,8 @@ typedef struct job {
 
 /* ---- exact products of int8 rows ---- */
 
+enum { FAR_SIDES = 4 }; /* panels at once where hidden rows make one tile: that many far streams are read faster than two */
+
 /* A panel, or 16 rows, under way. Past the last: the step's first once more, without lanes. */
 typedef struct side {
   const unsigned char *at, *line; /* line: of the chunk */
@@ -74,36 +76,53 @@ INLINE void add_side(const job *j, const side *s, int64_t tile, const chunk_scal
   }
 }
 
-/* A chunk of two panels for 16 rows of digits. */
-INLINE void add_chunk(const job *j, const side s[SIDES], int64_t tile, int64_t chunk, int64_t blocks) {
+/* A chunk of so many panels for 16 rows of digits. */
+INLINE void add_chunk(const job *j, int sides, const side s[FAR_SIDES], int64_t tile, int64_t chunk, int64_t blocks) {
   const int64_t tiles = tiles_for(*j->x.count), lines = (TILE_ROWS + tiles - 1) / tiles;
   const int8_t *x = j->x.digits + (tile * j->x.pairs + chunk * CHUNK_PAIRS) * TILE_BYTES;
   uintptr_t soon = (uintptr_t)(tiles == 1 ? AHEAD_BYTES : j->soon + tile * 64 * lines * ((blocks + 1) / 2));
   begin_sums();
+  if (sides > SIDES) begin_more_sums();
   for (int64_t b = 0; b < blocks; b += 2, x += TILE_BYTES, soon += (uintptr_t)(64 * lines)) {
-    for (int i = 0; j->prepared && i < SIDES; ++i) fetch_lines((uintptr_t)s[i].line + soon, lines);
+    for (int i = 0; j->prepared && i < sides; ++i) {
+      if (tiles == 1)
+        fetch_near_lines((uintptr_t)s[i].line + soon, lines);
+      else
+        fetch_lines((uintptr_t)s[i].line + soon, lines);
+    }
     ADD_PRODUCTS(_tile_dpbsud, b + 1 == blocks, x, s[0].line + b * BLOCK_BYTES, s[1].line + b * BLOCK_BYTES);
+    if (sides > SIDES) ADD_MORE_PRODUCTS(_tile_dpbsud, b + 1 == blocks, s[2].line + b * BLOCK_BYTES, s[3].line + b * BLOCK_BYTES);
   }
   store_sums(j->sums[0], j->sums[1]);
-  for (int i = 0; i < SIDES; ++i) add_side(j, &s[i], tile, j->x.scales + tile * j->x.chunks + chunk, j->sums[i]);
+  if (sides > SIDES) store_more_sums(j->sums[2], j->sums[3]);
+  for (int i = 0; i < sides; ++i) add_side(j, &s[i], tile, j->x.scales + tile * j->x.chunks + chunk, j->sums[i]);
 }
 
-static void multiply(const job *j, int64_t n) {
+INLINE void multiply_sides(int sides, const job *j, int64_t n) {
   _Alignas(64) unsigned char room[SIDES][CHUNK_BLOCKS * BLOCK_BYTES];
-  const int64_t blocks = blocks_of(j->dim), panels = tiles_for(j->count), apart = (panels + SIDES - 1) / SIDES, count = *j->x.count;
+  const int64_t blocks = blocks_of(j->dim), panels = tiles_for(j->count), apart = (panels + sides - 1) / sides, count = *j->x.count;
   if (n < 1 || j->count < 1) return;
   for (int64_t i = 0; i < n; ++i) memset(j->z + i * j->ldz, 0, (size_t)j->count * 4);
   shape_tiles(count < TILE_ROWS ? count : TILE_ROWS, blocks % 2 ? BLOCK_COLUMNS / 4 : 0);
   for (int64_t p = 0; p < apart; ++p) {
-    side s[SIDES];
-    for (int i = 0; i < SIDES; ++i) begin_side(j, p + i * apart, panels, p, &s[i]);
+    side s[FAR_SIDES];
+    for (int i = 0; i < sides; ++i) begin_side(j, p + i * apart, panels, p, &s[i]);
     for (int64_t first = 0; first < blocks; first += CHUNK_BLOCKS) {
       const int64_t here = blocks - first < CHUNK_BLOCKS ? blocks - first : CHUNK_BLOCKS;
-      for (int i = 0; i < SIDES; ++i) begin_chunk(j, first, here, &s[i], room[i]);
-      for (int64_t tile = 0; tile < tiles_for(count); ++tile) add_chunk(j, s, tile, first / CHUNK_BLOCKS, here);
+      for (int i = 0; i < sides; ++i) begin_chunk(j, first, here, &s[i], room[i % SIDES]); /* in place there are two sides */
+      for (int64_t tile = 0; tile < tiles_for(count); ++tile) add_chunk(j, sides, s, tile, first / CHUNK_BLOCKS, here);
     }
   }
   _tile_release();
+}
+
+static void multiply_few(const job *j, int64_t n) { multiply_sides(FAR_SIDES, j, n); }
+static void multiply_many(const job *j, int64_t n) { multiply_sides(SIDES, j, n); }
+INLINE void multiply(const job *j, int64_t n) {
+  if (j->prepared && tiles_for(*j->x.count) == 1 && tiles_for(j->count) > SIDES)
+    multiply_few(j, n);
+  else
+    multiply_many(j, n);
 }
 
 /* ---- sums that are scaled for every block ---- */

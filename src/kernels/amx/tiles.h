@@ -26,6 +26,8 @@ enum {
 #define SUMS_1 3
 #define LAST_X 4
 #define LAST_W 5
+#define SUMS_2 6
+#define SUMS_3 7
 
 typedef struct tile_shapes {
   _Alignas(64) uint8_t palette;
@@ -49,6 +51,8 @@ INLINE void shape_tiles(int64_t hidden, int64_t last) {
   shape(&s, W, TILE_ROWS, 64);
   shape(&s, SUMS_0, hidden, 64);
   shape(&s, SUMS_1, hidden, 64);
+  shape(&s, SUMS_2, hidden, 64);
+  shape(&s, SUMS_3, hidden, 64);
   shape(&s, LAST_X, hidden, last ? 4 * last : 64);
   shape(&s, LAST_W, last ? last : TILE_ROWS, 64);
   memory_settles();
@@ -66,7 +70,19 @@ INLINE void store_sums(void *first, void *second) {
   memory_settles();
 }
 
-/* Lines of the two panels, `first` and `second`, times the same columns x, by the intrinsic `product`; last: the last columns, which may be fewer. */
+/* And those of two more panels. */
+INLINE void begin_more_sums(void) {
+  _tile_zero(SUMS_2);
+  _tile_zero(SUMS_3);
+}
+INLINE void store_more_sums(void *third, void *fourth) {
+  _tile_stored(SUMS_2, third, 64);
+  _tile_stored(SUMS_3, fourth, 64);
+  memory_settles();
+}
+
+/* Lines of the two panels, `first` and `second`, times the same columns x, by the intrinsic `product`; last: the last columns, which may be fewer.
+ * ADD_MORE_PRODUCTS: of two others, times the x that is loaded. */
 #define ADD_PRODUCTS(product, last, x, first, second) \
   do {                                                \
     if (last) {                                       \
@@ -84,11 +100,29 @@ INLINE void store_sums(void *first, void *second) {
     }                                                 \
   } while (0)
 
+#define ADD_MORE_PRODUCTS(product, last, first, second) \
+  do {                                                  \
+    if (last) {                                         \
+      _tile_loadd(LAST_W, first, 64);                   \
+      product(SUMS_2, LAST_X, LAST_W);                  \
+      _tile_loadd(LAST_W, second, 64);                  \
+      product(SUMS_3, LAST_X, LAST_W);                  \
+    } else {                                            \
+      _tile_loadd(W, first, 64);                        \
+      product(SUMS_2, X, W);                            \
+      _tile_loadd(W, second, 64);                       \
+      product(SUMS_3, X, W);                            \
+    }                                                   \
+  } while (0)
+
 INLINE int64_t tiles_for(int64_t rows) { return (rows + TILE_ROWS - 1) / TILE_ROWS; }
 INLINE int64_t rows_of_tile(int64_t rows, int64_t tile) { return rows - tile * TILE_ROWS < TILE_ROWS ? rows - tile * TILE_ROWS : TILE_ROWS; }
 
-INLINE void fetch_lines(uintptr_t at, int64_t lines) {
+INLINE void fetch_lines(uintptr_t at, int64_t lines) { /* to L2 */
   for (int64_t l = 0; l < lines; ++l) _mm_prefetch((const char *)(at + (uintptr_t)(64 * l)), _MM_HINT_T1);
+}
+INLINE void fetch_near_lines(uintptr_t at, int64_t lines) {
+  for (int64_t l = 0; l < lines; ++l) _mm_prefetch((const char *)(at + (uintptr_t)(64 * l)), _MM_HINT_T0);
 }
 
 INLINE __mmask16 lanes_mask(int64_t lanes) { return (__mmask16)((1u << lanes) - 1); }

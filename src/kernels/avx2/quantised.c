@@ -66,7 +66,8 @@ INLINE reals inverse_of_six_bits(ints v) { return _mm256_div_ps(_mm256_set1_ps(1
 INLINE reals times(reals a, reals b) { return _mm256_mul_ps(a, b); }
 INLINE reals times_plus(reals a, reals b, reals c) { return _mm256_fmadd_ps(a, b, c); }
 INLINE reals minus_times(reals a, reals b, reals c) { return _mm256_fnmadd_ps(a, b, c); } /* c - a * b */
-INLINE void prefetch(uintptr_t at) { _mm_prefetch((const char *)at, _MM_HINT_T1); }
+INLINE void prefetch(uintptr_t at) { _mm_prefetch((const char *)at, _MM_HINT_T0); }
+INLINE void prefetch_to_l2(uintptr_t at) { _mm_prefetch((const char *)at, _MM_HINT_T1); }
 
 /* Of each half of the rows, rows r and r + 4 share a register, whose 4 x 4 words are transposed with its neighbours'. */
 INLINE void lines_of_rows(const unsigned char *const row[16], int64_t at, ints line[4][PARTS]) {

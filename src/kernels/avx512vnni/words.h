@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The words of quantised_template.h. Two panels at a time, a panel's line in one register: 6 rows of digits make 12 sums and 12 chains of the
- * 32 registers. */
+ * 32 registers; four panels where there are few. */
 #ifndef EMBED__AVX512VNNI_WORDS_H
 #define EMBED__AVX512VNNI_WORDS_H
 
@@ -73,7 +73,8 @@ INLINE reals inverse_of_six_bits(ints v) {
 INLINE reals times(reals a, reals b) { return _mm512_mul_ps(a, b); }
 INLINE reals times_plus(reals a, reals b, reals c) { return _mm512_fmadd_ps(a, b, c); }
 INLINE reals minus_times(reals a, reals b, reals c) { return _mm512_fnmadd_ps(a, b, c); } /* c - a * b */
-INLINE void prefetch(uintptr_t at) { _mm_prefetch((const char *)at, _MM_HINT_T1); }
+INLINE void prefetch(uintptr_t at) { _mm_prefetch((const char *)at, _MM_HINT_T0); }
+INLINE void prefetch_to_l2(uintptr_t at) { _mm_prefetch((const char *)at, _MM_HINT_T1); }
 
 /* Rows r, r + 4, r + 8 and r + 12 share a register, whose 4 x 4 words are transposed with its three neighbours'. */
 INLINE void lines_of_rows(const unsigned char *const row[16], int64_t at, ints line[4][PARTS]) {
