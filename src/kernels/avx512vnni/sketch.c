@@ -6,7 +6,7 @@
 #include "kernels/template.h"
 
 #define HIDDEN_MOST 4
-enum { LANES = 16, PARTS = 1, STREAMS = 2 };
+enum { LANES = 16, PARTS = 1, STREAMS = 4 };
 typedef __m512i ints;
 typedef __m512 reals;
 
