@@ -8,8 +8,8 @@
 enum {
   TILE_PANELS = 4,     /* at most */
   LINE = 64,           /* bytes of a panel's line: one column of f32, two of 16 bits */
-  NEAR = 1024,         /* bytes that a panel's stream is fetched ahead into L1, */
-  FAR = 4096,          /* into L2 when the panel is passed over once, */
+  NEAR = 2048,         /* bytes that a panel's stream is fetched ahead into L1, */
+  FAR = 4096,          /* into L2 when the panel is passed over once, but not with four streams: those are slower for it, */
   NEAR_X = 512,        /* and the hidden rows' into L1 */
   X_BYTES = 256 << 10, /* of hidden rows that meet a panel before its next columns: they stay in L2 */
 };
@@ -80,7 +80,7 @@ INLINE void sum_tile(kind k, int panels, int hidden, const panel_tile *t) {
     for (; line < end - odd; ++line, x += step, soon += t->soon_step) {
       UNROLL for (int p = 0; p < panels; ++p) prefetch((uintptr_t)(t->panel[p] + line * LINE + NEAR));
       prefetch((uintptr_t)(x + NEAR_X));
-      UNROLL for (int p = 0; p < panels; ++p) prefetch_to_l2((uintptr_t)t->panel[p] + soon);
+      UNROLL for (int p = 0; panels < TILE_PANELS && p < panels; ++p) prefetch_to_l2((uintptr_t)t->panel[p] + soon);
       for (int c = 0; c < line_numbers(k); ++c) add_column(k, panels, hidden, t, line, c, x + 4 * hidden * c, sum);
     }
     if (odd) add_column(k, panels, hidden, t, line++, 0, x, sum);
