@@ -176,7 +176,7 @@ enum { EMBED_SWEEP_PROCESSED = 1 /* log-probabilities after rules and filters, n
  *          without OpenBLAS): nothing written. E_NONFINITE, E_CANCELLED, E_CALLBACK: unspecified.
  * Threads  h shared, ctx exclusive. Same bits for any pool or executor, given the level, n, the head's form, and what
  *          OpenBLAS multiplies (EMBED_HEAD_BLAS; large fp32 batches at level scalar) its core and thread count; rounded to
- *          BF16 also whether the CPU's bfloat products are worth using; at level amx, from 28 hidden rows and 64 columns on, whether one of their
+ *          BF16 also whether the CPU's bfloat products are worth using; at level amx, from 20 hidden rows and 64 columns on, whether one of their
  *          numbers is above 2^30 in size, which tiles do not take. A reproducible context removes n, OpenBLAS and these.
  * Cost     reads vocab * row_bytes once per 512 hidden rows (embed_topk: 128), writes 4 n vocab; scratch of some hidden rows,
  *          from 14, 18 or 96 of them on (by dtype) of 512 KiB per worker (by tiles 1.25 MiB); no allocation after warm-up.

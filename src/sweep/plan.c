@@ -14,20 +14,23 @@ enum {
   PACK_ROWS = 96,       /* hidden rows from which making panels on the way gains more than it costs, */
   PACK_FLOAT_ROWS = 18, /* of f32 and f16 (28 where vectors have 256 bits), and */
   PACK_NARROW_ROWS = 28,
-  PACK_BF16_ROWS = 14,      /* of bf16, whose tiles widen rows for every 4 hidden rows anew */
-  LIMBS_F32_ROWS = 96,      /* by tiles of limbs, where there are some: of f32, */
-  LIMBS_F16_ROWS = 48,      /* f16, */
-  LIMBS_BF16_ROWS = 28,     /* bf16 (never as few as a sketch searches for: head/BOUND.md counts a rounding for a product), */
-  LIMBS_DECODED_ROWS = 128, /* and all others, */
-  LIMBS_DIM = 64,           /* of that many columns: tiles are filled up to 32 */
-  PACK_BYTES = 512 << 10,   /* of panels at once, per worker: they meet all hidden rows from L2 */
-  LIMBS_BYTES = 896 << 10,  /* of limbs, which stay in L2 while hidden rows, that may come from L3, meet them tile after tile */
-  BLOCK_BYTES = 8 << 20,    /* of a block's panels, per worker */
-  OWN_CHUNK = 128,          /* hidden rows per pass: products that are reduced at once stay in L2 */
-  OUT_CHUNK = 512,          /* and where they are all kept */
-  TILE_ROWS = 64,           /* of them per task, on rows as stored and of quantised panels, whose hidden rows are larger, */
-  PANEL_ROWS = 128,         /* and on panels of floats */
-  FEW_BLOCKS = 8,           /* up to here tasks take fewer rows, so that there are enough of them */
+  PACK_BF16_ROWS = 14,     /* of bf16, whose tiles widen rows for every 4 hidden rows anew */
+  LIMBS_F32_ROWS = 64,     /* by tiles of limbs, where there are some: of f32, */
+  LIMBS_F16_ROWS = 28,     /* f16, */
+  LIMBS_BF16_ROWS = 20,    /* bf16 (never as few as a sketch searches for: head/BOUND.md counts a rounding for a product), */
+  LIMBS_DECODED_ROWS = 48, /* rows that only become floats, */
+  LIMBS_PANEL_ROWS = 96,   /* and those that have faster panels until then, prepared ones of f32 and quantised ones, */
+  LIMBS_DIM = 64,          /* of that many columns: tiles are filled up to 32 */
+  LIMBS_WIDE_DIM = 2048,   /* With more, limbs of floats and of hidden rows together leave L2: */
+  LIMBS_WIDE_ROWS = 128,   /* they pay from here on. */
+  PACK_BYTES = 512 << 10,  /* of panels at once, per worker: they meet all hidden rows from L2 */
+  LIMBS_BYTES = 896 << 10, /* of limbs, which stay in L2 while hidden rows, that may come from L3, meet them tile after tile */
+  BLOCK_BYTES = 8 << 20,   /* of a block's panels, per worker */
+  OWN_CHUNK = 128,         /* hidden rows per pass: products that are reduced at once stay in L2 */
+  OUT_CHUNK = 512,         /* and where they are all kept */
+  TILE_ROWS = 64,          /* of them per task, on rows as stored and of quantised panels, whose hidden rows are larger, */
+  PANEL_ROWS = 128,        /* and on panels of floats */
+  FEW_BLOCKS = 8,          /* up to here tasks take fewer rows, so that there are enough of them */
   FEW_ROWS = 16,
   FEW_LIMBS_ROWS = 64,    /* of limbs, which cost more to make */
   APART_ROWS = 12,        /* up to so many products are written where the caller wants them */
@@ -46,12 +49,19 @@ enum {
  * 128            151    268     298       144    255     254       220              203
  * 512            136    280     296       168    276     250       250              281
  *
- * the same exact products by tiles of limbs (level amx), the best GFLOP/s of several runs, f32, f16, bf16; then avx512's of those runs (before panels
- * were no longer turned round and hidden rows came once; beside other guests both lose, tiles more: f32 is even at 96 then):
- *  32            178, 176, 280    165, 182, 168
- *  64            271, 248, 420    212, 176, 210
- * 128            334, 419, 618    237, 227, 244
- * 512            403, 493, 760    263, 230, 260
+ * ms of the same exact products by tiles of limbs (level amx) / as without them, on a quiet machine (FMA 347 GFLOP/s; beside other guests both lose,
+ * tiles more: there f32 is even at 96, f16 at 32):
+ *                f32          prepared     f16 prepared  bf16 prepared  q4_K prepared  q2_K
+ *  24                                      6.8 / 6.9     5.2 /  6.3
+ *  32            12.1 / 11.4  11.4 /  8.0  6.9 / 9.3     5.1 /  8.4     19.4 /   9.0   20.6 / 19.3
+ *  48            14.4 / 14.9  13.6 / 11.7  8.8 / 13.8    6.5 / 12.5
+ *  64            16.7 / 19.1  15.9 / 15.6  10.8 / 18.9   7.6 / 16.8     22.0 /  17.8   23.7 / 32.1
+ *  96            20.2 / 26.4  20.2 / 23.6                               24.1 /  26.3   26.3 / 32.6
+ * 512                                                                   84.6 / 144.5
+ * 32768 x 4096:
+ *  64            71.3 / 63.2               45.7 / 63.6   33.7 / 56.4    74.0 /  64.7
+ * 128            120  / 121                87.6 / 135    58.7 / 115     122  / 121
+ * 512            370  / 458                                             414  / 547
  *
  * hidden rows, ms, of a table in a cache      1     2     3     4
  * q8_0  as stored      1.29  1.48  1.70  1.95    prepared  0.94  1.05  1.20  1.54
@@ -97,19 +107,18 @@ static bool has_tiles_for(const embed_context *ctx, const embed__sweep *s) {
 }
 
 /* From how many hidden rows on exact products of floats go by tiles, at a level that has such panels. */
-static int64_t limbs_rows(int form) {
-  switch (form) {
-    case EMBED__PANEL_F32: return LIMBS_F32_ROWS;
-    case EMBED__PANEL_F16: return LIMBS_F16_ROWS;
-    case EMBED__PANEL_BF16: return LIMBS_BF16_ROWS;
-    default: return LIMBS_DECODED_ROWS;
-  }
+static int64_t limbs_rows(const embed__sweep *s) {
+  if (s->form == EMBED__PANEL_F16) return LIMBS_F16_ROWS;
+  if (s->form == EMBED__PANEL_BF16) return LIMBS_BF16_ROWS;
+  if (s->table->dim > LIMBS_WIDE_DIM) return LIMBS_WIDE_ROWS;
+  if (s->form < 0) return LIMBS_DECODED_ROWS;
+  return s->prepared || s->form != EMBED__PANEL_F32 ? LIMBS_PANEL_ROWS : LIMBS_F32_ROWS;
 }
 
 /* The form of limbs that such a sweep has its panels in, -1 = none. */
 static int limbs_form(const embed_context *ctx, const embed__sweep *s) {
   const int form = embed__limbs_of(s->form < 0 || embed__is_quantised_form(s->form) ? EMBED__PANEL_F32 : s->form);
-  const bool pays = s->activation == EMBED__EXACT && !has_tiles_for(ctx, s) && s->n >= limbs_rows(s->form) && s->table->dim >= LIMBS_DIM;
+  const bool pays = s->activation == EMBED__EXACT && !has_tiles_for(ctx, s) && s->n >= limbs_rows(s) && s->table->dim >= LIMBS_DIM;
   return pays && ctx->kernels->panel.pack[form] && !(ctx->flags & EMBED_CONTEXT_REPRODUCIBLE) &&
                  embed__limbs_hold_rows(ctx->kernels, s->x, s->x_dtype, s->rows, s->n, s->ldx, s->table->dim)
              ? form
