@@ -293,6 +293,21 @@ EMBED_FN embed_status embed_count_rows(embed_context *ctx, const int64_t *ids, i
  * Since    0.1.
  */
 EMBED_FN embed_status embed_count_decay(embed_context *ctx, uint32_t *counts, int64_t rows, double factor);
+/**
+ * embed_count_top: the ids of the rows counted most, a shortlist for embed_head_create_subset.
+ *
+ * Larger counts come first, of equal ones the smaller id, so that a shorter list is the beginning of a longer one. counts may come from
+ * embed_count_rows or from a file of token frequencies.
+ *
+ * Shapes   counts [vocab]; ids [k], not counts' own memory.
+ * Empty    k = 0 does nothing and reads no pointer.
+ * Errors   E_ARGUMENT: k or vocab negative, k above vocab, counts or ids NULL; E_OVERFLOW: vocab above INT32_MAX; E_MEMORY. ids is then
+ *          as before.
+ * Threads  counts shared, ids, ctx exclusive. The calling thread alone works.
+ * Cost     reads counts and sorts them, 8 vocab bytes of scratch; no allocation after warm-up.
+ * Since    0.1.
+ */
+EMBED_FN embed_status embed_count_top(embed_context *ctx, const uint32_t *counts, int64_t vocab, int64_t k, int32_t *ids);
 
 /* --- Optimisers: the state of one table, and steps. */
 typedef int32_t embed_optimizer_kind;

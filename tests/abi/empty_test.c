@@ -40,6 +40,7 @@ static void rows_by_no_ids_read_no_pointer(void **state) {
     OK(embed_norm_rows(ctx, p, EMBED_F32, 0, WORLD_DIM, 0, NULL, NULL, NULL));
     OK(embed_count_rows(ctx, p, 0, WORLD_ROWS, p, NULL));
     OK(embed_count_decay(ctx, p, 0, 0.5));
+    OK(embed_count_top(ctx, p, WORLD_ROWS, 0, p));
     OK(embed_table_get_rows(ctx, w.table, p, 0, p, EMBED_F32, 0));
     OK(embed_table_create(ctx, WORLD_ROWS, WORLD_DIM, NULL, &floats));
     OK(embed_table_set_rows(ctx, floats, p, 0, p, EMBED_F32, 0, NULL));

@@ -394,6 +394,11 @@ static inline embed_status use_count_decay(embed_context *ctx, const world *w, c
   (void)w, (void)options;
   return embed_count_decay(ctx, (uint32_t *)(void *)o->out, WORLD_ROWS, 0.5);
 }
+static inline embed_status use_count_top(embed_context *ctx, const world *w, const void *options, outcome *o) {
+  static const uint32_t counts[WORLD_ROWS] = {3, 1, 4, 1, 5};
+  (void)w, (void)options;
+  return embed_count_top(ctx, counts, WORLD_ROWS, 3, (int32_t *)(void *)o->out);
+}
 static inline embed_status use_grad_merge(embed_context *ctx, const world *w, const void *options, outcome *o) {
   embed_grad *g = grad_in(w, o), *from = NULL;
   OK(embed_grad_create(w->ctx, WORLD_DIM, &from));
@@ -678,6 +683,7 @@ static const call calls[] = {
     {"bag_backward", use_bag_backward, sizeof(embed_bag_options), 0},
     {"count_rows", use_count_rows, sizeof(embed_lookup_options), 0},
     {"count_decay", use_count_decay, 0, 0},
+    {"count_top", use_count_top, 0, 0},
     {"grad_merge", use_grad_merge, sizeof(embed_merge_options), 0},
     {"grad_clip", use_grad_clip, sizeof(embed_clip_options), 0},
     {"grad_share", use_grad_share, 0, sizeof(embed_share)},

@@ -2,6 +2,7 @@
 /* Row counters: a histogram of ids, by the rows that get their gradient. */
 #include <math.h>
 
+#include "counting.h"
 #include "gather.h"
 
 enum { VOCAB = 11 };
@@ -143,6 +144,93 @@ static void what_cannot_be_counted_is_refused_and_changes_nothing(void **state) 
   embed_context_release(ctx);
 }
 
+/* By one maximum after the other, the smaller id where counts are equal. */
+static void most_counted(const uint32_t *counts, int vocab, int k, int32_t *ids) {
+  bool taken[512] = {false};
+  for (int i = 0; i < k; ++i) {
+    int best = -1;
+    for (int r = 0; r < vocab; ++r)
+      if (!taken[r] && (best < 0 || counts[r] > counts[best])) best = r;
+    taken[best] = true;
+    ids[i] = best;
+  }
+}
+
+static void the_rows_counted_most_come_first(void **state) {
+  (void)state;
+  enum { ROWS = 500 };
+  embed_context *ctx = context_new();
+  uint32_t counts[ROWS];
+  int32_t ids[ROWS + 1], want[ROWS];
+  uint64_t random = 18;
+  for (int r = 0; r < ROWS; ++r) counts[r] = (uint32_t)test_random(&random) % (r % 3 ? 7 : UINT32_MAX); /* ties, and counts of 32 bits */
+  counts[250] = UINT32_MAX;
+  most_counted(counts, ROWS, ROWS, want);
+  for (int k = 0; k <= ROWS; k += k < 4 ? 1 : 124) {
+    memset(ids, 0xA5, sizeof ids);
+    OK(embed_count_top(ctx, counts, ROWS, k, ids));
+    assert_same_bits(ids, want, (size_t)k * sizeof *ids);
+    assert_true(test_all_bytes(ids + k, sizeof ids - (size_t)k * sizeof *ids, 0xA5));
+  }
+  embed_context_release(ctx);
+}
+
+/* A draft model's head from what was counted: answers keep the first head's ids. */
+static void a_shortlist_is_made_of_counts(void **state) {
+  (void)state;
+  enum { SHORT = 3, DIM = 4 };
+  embed_context *ctx = context_new();
+  float rows[VOCAB * DIM];
+  for (int i = 0; i < VOCAB * DIM; ++i) rows[i] = (float)(i / DIM);
+  const int64_t stream[] = {7, 2, 7, 9, 2, 7, 10, 9};
+  const float ones[DIM] = {1, 1, 1, 1};
+  uint32_t counts[VOCAB] = {0};
+  int32_t ids[SHORT], best;
+  float logit;
+  embed_table *table;
+  embed_head *whole, *few;
+  embed_head_info info = {.size = sizeof info};
+  OK(embed_table_borrow(ctx, rows, VOCAB, DIM, NULL, NULL, NULL, &table));
+  OK(embed_head_create(ctx, table, NULL, NULL, &whole));
+  OK(embed_count_rows(ctx, stream, COUNT(stream), VOCAB, counts, NULL));
+  OK(embed_count_top(ctx, counts, VOCAB, SHORT, ids));
+  assert_same_bits(ids, ((const int32_t[]){7, 2, 9}), sizeof ids);
+  OK(embed_head_create_subset(ctx, whole, ids, SHORT, &few));
+  OK(embed_head_describe(ctx, few, &info));
+  assert_true(info.ids_checksum != 0);
+  OK(embed_topk(ctx, few, ones, EMBED_F32, 1, 0, 1, &best, &logit, NULL, NULL, NULL));
+  assert_int_equal(best, 9);
+  assert_true(logit == 36); /* 10 has 40, and was counted less */
+  embed_head_release(few);
+  embed_head_release(whole);
+  embed_table_release(table);
+  embed_context_release(ctx);
+}
+
+static void what_has_no_top_is_refused_and_changes_nothing(void **state) {
+  (void)state;
+  counting c;
+  counting_start(&c);
+  embed_context *ctx = counting_context(&c, NULL);
+  const uint32_t counts[] = {9, 8, 7};
+  int32_t ids[] = {-3, -4, -5};
+  assert_int_equal(embed_count_top(ctx, counts, 3, 4, ids), EMBED_E_ARGUMENT);
+  assert_says(ctx, "k is 4 of 3 rows");
+  assert_int_equal(embed_count_top(ctx, counts, 3, -1, ids), EMBED_E_ARGUMENT);
+  assert_int_equal(embed_count_top(ctx, counts, -1, 0, ids), EMBED_E_ARGUMENT);
+  assert_int_equal(embed_count_top(ctx, NULL, 3, 1, ids), EMBED_E_ARGUMENT);
+  assert_int_equal(embed_count_top(ctx, counts, 3, 1, NULL), EMBED_E_ARGUMENT);
+  assert_int_equal(embed_count_top(ctx, counts, (int64_t)INT32_MAX + 1, 1, ids), EMBED_E_OVERFLOW);
+  atomic_store(&c.fail_at, 0);
+  assert_int_equal(embed_count_top(ctx, counts, 3, 3, ids), EMBED_E_MEMORY);
+  assert_same_bits(ids, ((const int32_t[]){-3, -4, -5}), sizeof ids);
+  OK(embed_count_top(ctx, NULL, 3, 0, NULL));
+  OK(embed_count_top(ctx, counts, 3, 3, ids));
+  assert_same_bits(ids, ((const int32_t[]){0, 1, 2}), sizeof ids);
+  embed_context_release(ctx);
+  counting_check(&c);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(counts_are_a_histogram_of_ids),
     cmocka_unit_test(padding_and_rows_of_zeros_are_not_counted),
@@ -150,5 +238,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_count_stays_at_its_greatest),
     cmocka_unit_test(decay_rounds_to_nearest_and_ties_to_even),
     cmocka_unit_test(what_cannot_be_counted_is_refused_and_changes_nothing),
+    cmocka_unit_test(the_rows_counted_most_come_first),
+    cmocka_unit_test(a_shortlist_is_made_of_counts),
+    cmocka_unit_test(what_has_no_top_is_refused_and_changes_nothing),
 };
 TEST_MAIN(tests)

@@ -987,6 +987,7 @@ extern "C" {
     pub fn embed_grad_release(g: *mut embed_grad);
     pub fn embed_count_rows(ctx: *mut embed_context, ids: *const i64, n: i64, vocab: i64, counts: *mut u32, opts: *const embed_lookup_options) -> embed_status;
     pub fn embed_count_decay(ctx: *mut embed_context, counts: *mut u32, rows: i64, factor: f64) -> embed_status;
+    pub fn embed_count_top(ctx: *mut embed_context, counts: *const u32, vocab: i64, k: i64, ids: *mut i32) -> embed_status;
     pub fn embed_optimizer_create(ctx: *mut embed_context, t: *const embed_table, opts: *const embed_optimizer_options, out: *mut *mut embed_optimizer) -> embed_status;
     pub fn embed_optimizer_step(ctx: *mut embed_context, o: *mut embed_optimizer, t: *mut embed_table, g: *const embed_grad, opts: *const embed_step_options) -> embed_status;
     pub fn embed_optimizer_touch(ctx: *mut embed_context, o: *mut embed_optimizer, t: *mut embed_table, ids: *const i64, n: i64) -> embed_status;
