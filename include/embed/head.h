@@ -179,7 +179,7 @@ enum { EMBED_SWEEP_PROCESSED = 1 /* log-probabilities after rules and filters, n
  *          BF16 also whether the CPU's bfloat products are worth using; at level amx, from 20 hidden rows and 64 columns on, whether one of their
  *          numbers is above 2^30 in size, which tiles do not take. A reproducible context removes n, OpenBLAS and these.
  * Cost     reads vocab * row_bytes once per 512 hidden rows (embed_topk: 128), writes 4 n vocab; scratch of some hidden rows,
- *          from 14, 18, 48 or 96 of them on (by dtype) of 512 KiB per worker (by tiles 1.25 MiB); no allocation after warm-up.
+ *          from 14 to 128 of them on (by dtype and form) of 512 KiB per worker (by tiles 1.25 MiB); no allocation after warm-up.
  * Since    0.1.
  */
 EMBED_FN embed_status embed_logits(embed_context *ctx, const embed_head *h, const void *hidden, embed_dtype hidden_dtype, int64_t n, int64_t ld_hidden,

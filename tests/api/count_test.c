@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Row counters: a histogram of ids, by the rows that get their gradient. */
+/* Row counters: a histogram of ids, by the rows that get their gradient; and the ids counted most. */
 #include <math.h>
 
 #include "counting.h"

@@ -58,7 +58,8 @@ INLINE void add_chain(const job *j, const side s[SIDES], int64_t tile, int64_t f
   for (int64_t i = first; i < end; ++i, x += TILE_BYTES, soon += (uintptr_t)(64 * lines)) {
     fetch_lines((uintptr_t)s[0].panel + soon, lines);
     fetch_lines((uintptr_t)s[1].panel + soon, lines);
-    ADD_PRODUCTS(_tile_dpbf16ps, last && i + 1 == end, x, s[0].panel + i * TILE_BYTES, s[1].panel + i * TILE_BYTES);
+    LOAD_X(last && i + 1 == end, x);
+    ADD_PRODUCTS(_tile_dpbf16ps, last && i + 1 == end, SUMS_0, SUMS_1, s[0].panel + i * TILE_BYTES, s[1].panel + i * TILE_BYTES);
   }
   store_sums(j->sums[0], j->sums[1]);
   for (int i = 0; i < SIDES; ++i) add_side(j, &s[i], tile, j->sums[i], first > 0);

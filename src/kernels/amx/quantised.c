@@ -90,8 +90,9 @@ INLINE void add_chunk(const job *j, int sides, const side s[FAR_SIDES], int64_t 
       else
         fetch_lines((uintptr_t)s[i].line + soon, lines);
     }
-    ADD_PRODUCTS(_tile_dpbsud, b + 1 == blocks, x, s[0].line + b * BLOCK_BYTES, s[1].line + b * BLOCK_BYTES);
-    if (sides > SIDES) ADD_MORE_PRODUCTS(_tile_dpbsud, b + 1 == blocks, s[2].line + b * BLOCK_BYTES, s[3].line + b * BLOCK_BYTES);
+    LOAD_X(b + 1 == blocks, x);
+    ADD_PRODUCTS(_tile_dpbsud, b + 1 == blocks, SUMS_0, SUMS_1, s[0].line + b * BLOCK_BYTES, s[1].line + b * BLOCK_BYTES);
+    if (sides > SIDES) ADD_PRODUCTS(_tile_dpbsud, b + 1 == blocks, SUMS_2, SUMS_3, s[2].line + b * BLOCK_BYTES, s[3].line + b * BLOCK_BYTES);
   }
   store_sums(j->sums[0], j->sums[1]);
   if (sides > SIDES) store_more_sums(j->sums[2], j->sums[3]);

@@ -81,38 +81,29 @@ INLINE void store_more_sums(void *third, void *fourth) {
   memory_settles();
 }
 
-/* Lines of the two panels, `first` and `second`, times the same columns x, by the intrinsic `product`; last: the last columns, which may be fewer.
- * ADD_MORE_PRODUCTS: of two others, times the x that is loaded. */
-#define ADD_PRODUCTS(product, last, x, first, second) \
-  do {                                                \
-    if (last) {                                       \
-      _tile_loadd(LAST_X, x, 64);                     \
-      _tile_loadd(LAST_W, first, 64);                 \
-      product(SUMS_0, LAST_X, LAST_W);                \
-      _tile_loadd(LAST_W, second, 64);                \
-      product(SUMS_1, LAST_X, LAST_W);                \
-    } else {                                          \
-      _tile_loadd(X, x, 64);                          \
-      _tile_loadd(W, first, 64);                      \
-      product(SUMS_0, X, W);                          \
-      _tile_loadd(W, second, 64);                     \
-      product(SUMS_1, X, W);                          \
-    }                                                 \
+/* Columns x of hidden rows; last: the last ones, which may be fewer. */
+#define LOAD_X(last, x)           \
+  do {                            \
+    if (last)                     \
+      _tile_loadd(LAST_X, x, 64); \
+    else                          \
+      _tile_loadd(X, x, 64);      \
   } while (0)
 
-#define ADD_MORE_PRODUCTS(product, last, first, second) \
-  do {                                                  \
-    if (last) {                                         \
-      _tile_loadd(LAST_W, first, 64);                   \
-      product(SUMS_2, LAST_X, LAST_W);                  \
-      _tile_loadd(LAST_W, second, 64);                  \
-      product(SUMS_3, LAST_X, LAST_W);                  \
-    } else {                                            \
-      _tile_loadd(W, first, 64);                        \
-      product(SUMS_2, X, W);                            \
-      _tile_loadd(W, second, 64);                       \
-      product(SUMS_3, X, W);                            \
-    }                                                   \
+/* Lines of two panels, `first` and `second`, times those, by the intrinsic `product`. */
+#define ADD_PRODUCTS(product, last, sums_first, sums_second, first, second) \
+  do {                                                                      \
+    if (last) {                                                             \
+      _tile_loadd(LAST_W, first, 64);                                       \
+      product(sums_first, LAST_X, LAST_W);                                  \
+      _tile_loadd(LAST_W, second, 64);                                      \
+      product(sums_second, LAST_X, LAST_W);                                 \
+    } else {                                                                \
+      _tile_loadd(W, first, 64);                                            \
+      product(sums_first, X, W);                                            \
+      _tile_loadd(W, second, 64);                                           \
+      product(sums_second, X, W);                                           \
+    }                                                                       \
   } while (0)
 
 INLINE int64_t tiles_for(int64_t rows) { return (rows + TILE_ROWS - 1) / TILE_ROWS; }
