@@ -21,7 +21,7 @@ static embed_sample_params *make_params(const cli_session *s, const cli_options 
   embed_sample_params *params = cli_array(s, n, 1, sizeof *params);
   for (int64_t i = 0; i < n && params; ++i)
     params[i] = (embed_sample_params){.size = sizeof *params,
-                                      .seed = (uint64_t)o->sampling.seed,
+                                      .seed = o->sampling.seed,
                                       .position = o->sampling.position + i,
                                       .temperature = o->sampling.temperature,
                                       .top_p = o->sampling.top_p,
@@ -83,6 +83,7 @@ int cli_sample(const cli_options *o) {
   float *hidden = NULL;
   int64_t n = 0;
   if (!o->hidden) return cli_usage("sample", "--hidden is missing");
+  if (o->sampling.of_history && !o->sampling.history) return cli_usage("sample", "%s looks at a history: --history is missing", o->sampling.of_history);
   int status = read_order(o, &order);
   if (status) return status;
   status = cli_session_open(&s, o);

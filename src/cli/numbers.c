@@ -8,16 +8,23 @@
 
 #include "cli.h"
 
-int cli_parse_number(const char *text, size_t bytes, int64_t *out) {
-  int64_t value = 0;
+int cli_parse_digits(const char *text, size_t bytes, uint64_t *out) {
+  uint64_t value = 0;
   if (bytes == 0) return 0;
   for (size_t i = 0; i < bytes; ++i) {
     if (text[i] < '0' || text[i] > '9') return 0;
-    int digit = text[i] - '0';
-    if (value > (INT64_MAX - digit) / 10) return 0;
+    const uint64_t digit = (uint64_t)(text[i] - '0');
+    if (value > (UINT64_MAX - digit) / 10) return 0;
     value = 10 * value + digit;
   }
   *out = value;
+  return 1;
+}
+
+int cli_parse_number(const char *text, size_t bytes, int64_t *out) {
+  uint64_t value;
+  if (!cli_parse_digits(text, bytes, &value) || value > INT64_MAX) return 0;
+  *out = (int64_t)value;
   return 1;
 }
 

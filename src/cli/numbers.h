@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Digits alone, at most INT64_MAX; 1 when it is one. */
+/* Digits alone, at most UINT64_MAX, or INT64_MAX; 1 when it is one. */
+int cli_parse_digits(const char *text, size_t bytes, uint64_t *out);
 int cli_parse_number(const char *text, size_t bytes, int64_t *out);
 
 /* A decimal number, finite: 1, 0.95, 1e-3, -2; 1 when it is one. */

@@ -113,18 +113,25 @@ static int read_integer(const cli_options *o, const char *option, const char *te
   return cli_usage(o->command, "%s takes a number from 0 to %lld, not \"%s\"", option, (long long)INT64_MAX, text);
 }
 
+static int read_seed(const cli_options *o, const char *option, const char *text, uint64_t *out) {
+  if (cli_parse_digits(text, strlen(text), out)) return CLI_DONE;
+  return cli_usage(o->command, "%s takes a number from 0 to %llu, not \"%s\"", option, (unsigned long long)UINT64_MAX, text);
+}
+
 static int read_extent(cli_options *o, const char *option, int64_t *out) {
   o->given |= CLI_SHAPE;
   if (cli_parse_number(optarg, strlen(optarg), out) && *out > 0) return CLI_DONE;
   return cli_usage(o->command, "%s takes a number from 1 to %lld, not \"%s\"", option, (long long)INT64_MAX, optarg);
 }
 
+static const char *of_history(cli_options *o, const char *option) { return o->sampling.of_history = o->sampling.given = option; }
+
 static int take_penalty(cli_options *o, int option) {
   switch (option) {
-    case REPETITION: return read_real(o, o->sampling.given = "--repetition", optarg, 0.001, 1000, &o->sampling.repetition);
-    case FREQUENCY: return read_real(o, o->sampling.given = "--frequency", optarg, -1000, 1000, &o->sampling.frequency);
-    case PRESENCE: return read_real(o, o->sampling.given = "--presence", optarg, -1000, 1000, &o->sampling.presence);
-    case LAST_N: return read_count(o, o->sampling.given = "--last-n", optarg, INT32_MAX, &o->sampling.last_n);
+    case REPETITION: return read_real(o, of_history(o, "--repetition"), optarg, 0.001, 1000, &o->sampling.repetition);
+    case FREQUENCY: return read_real(o, of_history(o, "--frequency"), optarg, -1000, 1000, &o->sampling.frequency);
+    case PRESENCE: return read_real(o, of_history(o, "--presence"), optarg, -1000, 1000, &o->sampling.presence);
+    case LAST_N: return read_count(o, of_history(o, "--last-n"), optarg, INT32_MAX, &o->sampling.last_n);
     default: o->sampling.history = optarg, o->sampling.given = "--history"; return CLI_DONE;
   }
 }
@@ -139,7 +146,7 @@ static int take_sampling(cli_options *o, int option) {
     case TYPICAL_P: return read_real(o, o->sampling.given = "--typical-p", optarg, 0, 1, &o->sampling.typical_p);
     case TOP_N_SIGMA: return read_real(o, o->sampling.given = "--top-n-sigma", optarg, 0, 1000, &o->sampling.top_n_sigma);
     case MIN_KEEP: return read_count(o, o->sampling.given = "--min-keep", optarg, INT32_MAX, &o->sampling.min_keep);
-    case SEED: return read_integer(o, o->sampling.given = "--seed", optarg, &o->sampling.seed);
+    case SEED: return read_seed(o, o->sampling.given = "--seed", optarg, &o->sampling.seed);
     case POSITION: return read_integer(o, o->sampling.given = "--position", optarg, &o->sampling.position);
     case ORDER: o->sampling.order = optarg, o->sampling.given = "--order"; return CLI_DONE;
     default: return take_penalty(o, option);

@@ -23,11 +23,12 @@ typedef struct cli_options {
   int32_t threads;    /* 0 = the CPUs */
   int json, logprobs, help, version;
   struct {
-    const char *given; /* the last of these options, NULL = none was */
+    const char *given, *of_history; /* the last of these options, and of those that look at a history; NULL = none was */
     double temperature, top_p, min_p, typical_p, top_n_sigma;
     double repetition, frequency, presence;
     int32_t top_k, min_keep, last_n;
-    int64_t seed, position;
+    uint64_t seed;
+    int64_t position;
     const char *order, *history;
   } sampling; /* temperature and repetition 1 unless given; the others 0 */
   int given;  /* CLI_* bits of what was given */

@@ -16,6 +16,10 @@ is "$(ids)" "1 "
 done_by sample five.npy --hidden one.npy --seed 1099511627781 --position 8589934593 --json
 is "$(sed 's/:-[^}]*/:X/' out)" '[{"id":0,"token":null,"logprob":X}]'
 
+# The largest seed is one of its own.
+done_by sample five.npy --hidden one.npy --seed 18446744073709551615 --position 10
+is "$(ids)" "4 " # 1 by the largest signed one, and by 0
+
 # 4,096 positions: each token as often as it is probable, within five standard deviations.
 printf '\000\000\200\077' >ones
 for doubling in 1 2 3 4 5 6 7 8 9 10 11 12; do cat ones ones >twice && mv twice ones; done
@@ -114,7 +118,10 @@ for text in nan inf 0x1 1e999 1.5x '' ' 1' 1e; do refused 2 "--temperature takes
 refused 2 '--top-p takes a number from 0 to 1, not "1.01"' sample "$glove" --hidden three.npy --top-p 1.01
 refused 2 '--min-p takes a number from 0 to 1' sample "$glove" --hidden three.npy --min-p 2
 refused 2 '--top-k takes a number from 1 to' sample "$glove" --hidden three.npy --top-k 0
-refused 2 '--seed takes a number from 0 to 9223372036854775807, not "9223372036854775808"' sample "$glove" --hidden three.npy --seed 9223372036854775808
+refused 2 '--seed takes a number from 0 to 18446744073709551615, not "18446744073709551616"' sample "$glove" --hidden three.npy --seed 18446744073709551616
+refused 2 '--seed takes a number from 0 to' sample "$glove" --hidden three.npy --seed -1
+refused 2 '--frequency looks at a history: --history is missing' sample "$glove" --hidden three.npy --repetition 1.1 --frequency 0.5
+refused 2 '--last-n looks at a history: --history is missing' sample "$glove" --hidden three.npy --last-n 2
 refused 2 '--typical-p takes a number from 0 to 1' sample "$glove" --hidden three.npy --typical-p 1.5
 refused 2 '--top-n-sigma takes a number from 0 to 1000, not "-1"' sample "$glove" --hidden three.npy --top-n-sigma -1
 refused 2 '--min-keep takes a number from 1 to' sample "$glove" --hidden three.npy --min-keep 0
