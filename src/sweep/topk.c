@@ -93,12 +93,15 @@ static bool among(const int32_t *ids, int64_t n, int32_t id) {
   return false;
 }
 
-/* What may still come in is not below this. */
-static float threshold(const embed__topk *top) {
+/* What may still come in, of ids from `first` on, is not below this. Equals of the worst entry lose to it when they come later, as they do where
+ * thousands are alike: a row of zeros, or -inf of all tokens that a grammar bans. */
+static float threshold(const embed__topk *top, int32_t first) {
   const bool full = top->room ? top->bar > 0 : top->count == top->capacity && top->count > 0;
-  const float least = top->room ? top->at_bar : full ? top->entries[0].value : 0;
+  float least = top->room ? top->at_bar : full ? top->entries[0].value : 0;
   if (!full) return top->has_floor ? top->floor : -INFINITY;
   if (isnan(least)) return INFINITY; /* only another NaN can still come in */
+  const int32_t worst = top->room ? INT32_MAX - (int32_t)(uint32_t)top->bar : top->entries[0].id;
+  if (!top->original && worst < first) least = nextafterf(least, INFINITY);
   return top->has_floor && top->floor > least ? top->floor : least;
 }
 
@@ -126,7 +129,7 @@ void embed__topk_offer(const embed__kernels *k, embed__topk *top, const float *z
   int32_t index[EMBED__BLOCK];
   for (int64_t at = 0, piece; at < n; at += piece) {
     piece = full ? n : embed__min(n - at, embed__max(FEW, at));
-    int64_t candidates = k->reduce.at_least(z + at, piece, threshold(top), index);
+    int64_t candidates = k->reduce.at_least(z + at, piece, threshold(top, first + (int32_t)at), index);
     for (int64_t i = 0; i < candidates; ++i) {
       int32_t id = first + (int32_t)at + index[i];
       if (top->numbers_only && isnan(z[at + index[i]])) continue;

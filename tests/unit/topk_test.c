@@ -21,7 +21,8 @@ static int by_rank(const void *a, const void *b) {
   return x < y ? -1 : 1;
 }
 
-static void check(const float *z, int64_t n, int64_t capacity, const int32_t *exclude, int64_t excluded) {
+/* Tiles come from the first one to the last, or from the last: another thread may have had those between. */
+static void check_order(bool backwards, const float *z, int64_t n, int64_t capacity, const int32_t *exclude, int64_t excluded) {
   static embed__kernels kernels;
   static embed__ranked entries[ALL];
   static int32_t want[ALL];
@@ -35,14 +36,21 @@ static void check(const float *z, int64_t n, int64_t capacity, const int32_t *ex
   }
   values = z;
   qsort(want, (size_t)kept, sizeof *want, by_rank);
-  for (int64_t at = 0; at < n; at += EMBED__BLOCK)
-    embed__topk_offer(&kernels, &top, z + at, n - at < EMBED__BLOCK ? n - at : EMBED__BLOCK, (int32_t)at, exclude, excluded);
+  for (int tile = 0; tile < TILES; ++tile) {
+    const int64_t at = (backwards ? TILES - 1 - tile : tile) * EMBED__BLOCK;
+    if (at < n) embed__topk_offer(&kernels, &top, z + at, n - at < EMBED__BLOCK ? n - at : EMBED__BLOCK, (int32_t)at, exclude, excluded);
+  }
   embed__topk_sort(&top);
   assert_int_equal(top.count, kept < capacity ? kept : capacity);
   for (int64_t i = 0; i < top.count; ++i) {
     if (entries[i].id != want[i]) fail_msg("place %d of %d among %d: id %d, not %d", (int)i, (int)capacity, (int)n, entries[i].id, want[i]);
     assert_memory_equal(&entries[i].value, &z[want[i]], sizeof(float));
   }
+}
+
+static void check(const float *z, int64_t n, int64_t capacity, const int32_t *exclude, int64_t excluded) {
+  check_order(false, z, n, capacity, exclude, excluded);
+  check_order(true, z, n, capacity, exclude, excluded);
 }
 
 static void the_best_of_any_order_are_found(void **state) {
