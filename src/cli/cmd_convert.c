@@ -13,19 +13,19 @@
 #include "session.h"
 #include "text.h"
 
-enum { ROLES = EMBED_ROLE_NGRAM + 1, PARTS = 3 * ROLES + 2, LOST = ROLES + 4 };
+enum { ROLES = EMBED_ROLE_NGRAM + 1, PARTS = 3 * ROLES + 2, LOST = 2 * ROLES + 5 };
 
 static const struct {
-  const char *key, *what;
-} roles[ROLES] = {{"embed.role.token", "the table"},
-                  {"embed.role.head", "the head"},
-                  {"embed.role.head_bias", "the head's bias"},
-                  {"embed.role.position", "the positions"},
-                  {"embed.role.type", "the types"},
-                  {"embed.role.norm", "the norm"},
-                  {"embed.role.norm_bias", "the norm's bias"},
-                  {"embed.role.per_layer", "the rows of layers"},
-                  {"embed.role.ngram", "the rows of n-grams"}};
+  const char *key, *what, *which;
+} roles[ROLES] = {{"embed.role.token", "the table", "which one is the table"},
+                  {"embed.role.head", "the head", "which one is the head"},
+                  {"embed.role.head_bias", "the head's bias", "which one is the head's bias"},
+                  {"embed.role.position", "the positions", "which ones are the positions"},
+                  {"embed.role.type", "the types", "which ones are the types"},
+                  {"embed.role.norm", "the norm", "which one is the norm"},
+                  {"embed.role.norm_bias", "the norm's bias", "which one is the norm's bias"},
+                  {"embed.role.per_layer", "the rows of layers", "which ones are the rows of layers"},
+                  {"embed.role.ngram", "the rows of n-grams", "which ones are the rows of n-grams"}};
 
 typedef struct conversion {
   cli_session s;
@@ -34,6 +34,7 @@ typedef struct conversion {
   embed_writer *writer;
   embed_table_options as;
   int64_t first, end;            /* rows */
+  int64_t vocab;                 /* of IN */
   int all;                       /* of them */
   int many, pairs;               /* OUT holds more than one table; ties and metadata */
   int gguf;                      /* IN and OUT are GGUF, and all tokens go over: values keep their kinds */
@@ -225,6 +226,27 @@ static int put_roles(conversion *c) {
   return status;
 }
 
+/* What the names in OUT, read again, do not say; an .embed file says it by itself. A file that cannot be opened again was written all the same. */
+static int check_found(conversion *c) {
+  embed_file *out = NULL;
+  int status = CLI_DONE;
+  if (!c->many || writes(c, "embed", ".embed") || embed_file_open(c->s.ctx, c->out, NULL, &out) != EMBED_OK) return CLI_DONE;
+  for (int role = 0; !status && role < ROLES; ++role) {
+    embed_tensor_info found = {.size = sizeof found};
+    int64_t i = -1;
+    if (!c->kept[role].size) continue;
+    if (embed_file_role(c->s.ctx, out, (embed_role)role, &i) != EMBED_OK || (i >= 0 && embed_file_tensor(c->s.ctx, out, i, &found) != EMBED_OK))
+      status = fails(c);
+    else if (i < 0 || strcmp(found.name, c->kept[role].name) != 0)
+      lose(c, roles[role].which);
+  }
+  embed_table *t = NULL;
+  if (!status && c->all && embed_file_table(c->s.ctx, out, -1, &t) == EMBED_OK && embed_table_vocab(t) != c->vocab) lose(c, "where the vocabulary ends");
+  embed_table_release(t);
+  embed_file_release(out);
+  return status;
+}
+
 /* GGUF's own keys say them, and go over as they are, but where IN has keys of this library's. */
 static int says_conventions(const conversion *c) {
   const char *key, *value;
@@ -343,10 +365,10 @@ static int convert(conversion *c) {
   embed_table *t = NULL;
   if (embed_file_table(c->s.ctx, c->s.file, -1, &t) != EMBED_OK) return cli_library_fail(&c->s);
   if (c->all) c->end = embed_table_rows(t);
-  const int64_t vocab = embed_table_vocab(t);
+  c->vocab = embed_table_vocab(t);
   embed_table_release(t);
-  if (c->all && writes_f32(c) && vocab < c->end) { /* a token for each row, or no row */
-    c->end = vocab;
+  if (c->all && writes_f32(c) && c->vocab < c->end) { /* a token for each row, or no row */
+    c->end = c->vocab;
     lose(c, "rows behind the vocabulary");
   }
   int status = check_renames(c);
@@ -358,6 +380,7 @@ static int convert(conversion *c) {
   if (!status) status = put_conventions(c);
   if (!status) status = put_metadata(c);
   if (!status && embed_writer_commit(c->s.ctx, c->writer) != EMBED_OK) status = fails(c);
+  if (!status) status = check_found(c);
   return status;
 }
 

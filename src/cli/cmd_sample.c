@@ -66,7 +66,8 @@ static int draw(cli_session *s, const cli_options *o, const float *hidden, int64
 }
 
 static int answer(cli_session *s, const cli_options *o, embed_sample_order order, const float *hidden, int64_t n) {
-  if (o->sampling.position > INT64_MAX - n) return cli_fail("--position", "%" PRId64 " and %" PRId64 " more do not fit", o->sampling.position, n);
+  if (n > 0 && o->sampling.position > INT64_MAX - (n - 1))
+    return cli_fail("--position", "%" PRId64 " and %" PRId64 " more do not fit", o->sampling.position, n);
   embed_sample_params *params = make_params(s, o, order, n);
   float *logprobs = params ? cli_array(s, n, 1, sizeof *logprobs) : NULL;
   int32_t *ids = logprobs ? cli_array(s, n, 1, sizeof *ids) : NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An .npy file being written: version 1.0, '<f4', C order, data from a multiple of 64. */
+/* An .npy file being written: version 1.0, '<f4', C order, data from a multiple of 64. Until it is whole it has another name beside its own: what
+ * was there before stays, and so does what is mapped. */
 #ifndef CLI_NPY_OUT_H
 #define CLI_NPY_OUT_H
 
@@ -9,7 +10,7 @@
 typedef struct cli_npy {
   const char *path;
   FILE *file;
-  int regular; /* a file, which is removed when writing fails; not a device */
+  char *made, *real; /* the name until it is whole, and the one then, links followed; NULL = a device, written at once */
 } cli_npy;
 
 /* Each: 0, or CLI_FAILED after the one line on stderr and without the file. inputs: `count` paths that path must not be. */

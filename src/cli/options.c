@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "options.h"
 
+#include <float.h>
 #include <getopt.h>
 #include <string.h>
 
@@ -108,6 +109,13 @@ static int read_real(const cli_options *o, const char *option, const char *text,
   return cli_usage(o->command, "%s takes a number from %g to %g, not \"%s\"", option, least, most, text);
 }
 
+/* Of a filter that the library leaves out at 0: 0 as given is the least, of which one token is left. */
+static int read_filter(const cli_options *o, const char *option, const char *text, double most, double *out) {
+  const int status = read_real(o, option, text, 0, most, out);
+  if (!status && *out == 0) *out = DBL_MIN;
+  return status;
+}
+
 static int read_integer(const cli_options *o, const char *option, const char *text, int64_t *out) {
   if (cli_parse_number(text, strlen(text), out)) return CLI_DONE;
   return cli_usage(o->command, "%s takes a number from 0 to %lld, not \"%s\"", option, (long long)INT64_MAX, text);
@@ -141,10 +149,10 @@ static int take_sampling(cli_options *o, int option) {
   switch (option) {
     case TEMPERATURE: return read_real(o, o->sampling.given = "--temperature", optarg, 0, 1000, &o->sampling.temperature);
     case TOP_K: return read_count(o, o->sampling.given = "--top-k", optarg, INT32_MAX, &o->sampling.top_k);
-    case TOP_P: return read_real(o, o->sampling.given = "--top-p", optarg, 0, 1, &o->sampling.top_p);
+    case TOP_P: return read_filter(o, o->sampling.given = "--top-p", optarg, 1, &o->sampling.top_p);
     case MIN_P: return read_real(o, o->sampling.given = "--min-p", optarg, 0, 1, &o->sampling.min_p);
-    case TYPICAL_P: return read_real(o, o->sampling.given = "--typical-p", optarg, 0, 1, &o->sampling.typical_p);
-    case TOP_N_SIGMA: return read_real(o, o->sampling.given = "--top-n-sigma", optarg, 0, 1000, &o->sampling.top_n_sigma);
+    case TYPICAL_P: return read_filter(o, o->sampling.given = "--typical-p", optarg, 1, &o->sampling.typical_p);
+    case TOP_N_SIGMA: return read_filter(o, o->sampling.given = "--top-n-sigma", optarg, 1000, &o->sampling.top_n_sigma);
     case MIN_KEEP: return read_count(o, o->sampling.given = "--min-keep", optarg, INT32_MAX, &o->sampling.min_keep);
     case SEED: return read_seed(o, o->sampling.given = "--seed", optarg, &o->sampling.seed);
     case POSITION: return read_integer(o, o->sampling.given = "--position", optarg, &o->sampling.position);

@@ -47,7 +47,7 @@ static embed_status take_level(embed_context *draft, const char *cap, int *level
   if (wanted > *level) *level = embed__level_best(embed__cpu_let());
   if (wanted < 0)
     return embed__fail(draft, EMBED_E_OPTION, -1, "isa \"%.40s\" is no kernel level of this architecture; its highest here is \"%s\"", cap,
-                       embed__level_name(*level));
+                       embed__level_name(embed__level_best(embed__cpu())));
   if (wanted < *level) *level = wanted;
   return EMBED_OK;
 }

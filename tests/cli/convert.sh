@@ -165,6 +165,20 @@ holds "not kept: the tokens, the family's scales and norm, the metadata"
 done_by info m.npz
 holds 'head     output.weight  f32  untied'
 holds 'bias     output.bias  f32 [4]'
+# Names of fastText's and llama2.c's readers are known again elsewhere; what no name says is told.
+done_by convert model.gguf fast.npz --rename token_embd.weight=input --rename output.weight=output
+holds "not kept: the tokens, the family's scales and norm, the metadata"
+done_by info fast.npz
+holds 'table    input  f32  4 rows x 2'
+holds 'head     output  f32  untied'
+done_by convert model.gguf c.safetensors --rename token_embd.weight=token_embedding_table --rename output.weight=wcls --rename output_norm.weight=rms_final_weight
+holds "not kept: the tokens"
+done_by info c.safetensors
+for line in 'table    token_embedding_table' 'head     wcls  f32  untied' 'norm     rms_final_weight'; do holds "$line"; done
+done_by convert model.gguf odd.embed --rename token_embd.weight=first --rename output.weight=second --rename output_norm.weight=third
+holds_not "not kept"
+done_by convert odd.embed odd.npz
+holds "which one is the head, which one is the norm"
 done_by convert model.gguf m.npy
 holds "not kept: the head, the head's bias, the positions, the norm, the tokens, the family's scales and norm, the metadata"
 done_by convert model.gguf cut.embed --rows 1:3 --dtype f16

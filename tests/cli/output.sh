@@ -40,6 +40,33 @@ if ! touch folder/probe 2>/dev/null; then # root writes anywhere
 fi
 chmod u+w folder
 
+# What was there before stays until there is a whole one, behind a link too; a file of another kind stays.
+cp h.npy before.npy
+cp h.npy kept.npy
+ln -s before.npy link.npy
+for name in before.npy link.npy; do
+  (ulimit -f 64 && exec "$embed" lookup "$glove" --ids 0:2000 --npy $name) >out 2>err
+  is $? 1
+  cmp before.npy kept.npy || wrong "a failure left something else in before.npy"
+  [ -L link.npy ] || wrong "a failure removed the link"
+done
+done_by lookup "$glove" --ids 7 --npy link.npy
+[ -L link.npy ] || wrong "the link is no more"
+! cmp -s before.npy kept.npy || wrong "nothing was written through the link"
+ln -s nowhere.npy lost.npy
+refused 1 'lost.npy: it is a link to nothing' lookup "$glove" --ids 7 --npy lost.npy
+mkdir model
+cp "$glove" model/words.bin
+echo words >model/vocab.txt
+for name in model/words.bin model/vocab.txt; do
+  refused 1 "$name: it is there and no .npy file, which alone is overwritten" lookup "$glove" --ids 0 --npy $name
+done
+cmp model/words.bin "$glove" || wrong "a model was overwritten"
+: >empty.npy
+done_by lookup "$glove" --ids 654 --npy empty.npy
+cmp empty.npy h.npy || wrong "an empty file was not overwritten"
+is "$(ls -A | grep -c '^\.')" 0 # nothing else is left
+
 # The input is not overwritten, by no name of it.
 cp "$glove" input.bin
 ln input.bin hard.bin

@@ -61,6 +61,12 @@ is "$(share 0)" 1
 # The other filters: deviations from the mean surprise 1.217 are .635, .365, .865, 1.265 and 2.365; the logits' standard deviation is .99076.
 done_by sample five.npy --hidden many.npy --typical-p 0.2
 is "$(share 1)" 1
+for least in --top-p --top-n-sigma; do # one token is the fewest
+  done_by sample five.npy --hidden many.npy $least 0
+  is "$(share 0)" 1
+done
+done_by sample five.npy --hidden many.npy --typical-p 0
+is "$(share 1)" 1
 done_by sample five.npy --hidden many.npy --top-n-sigma 1
 is "$(share 0)" 1
 for filter in "--top-n-sigma 1.02" "--top-n-sigma 1 --min-keep 2"; do
@@ -134,5 +140,6 @@ refused 2 'score: takes no --history' score "$glove" --hidden three.npy --target
 refused 1 'five_ids.npy: id 5 at position 1 is outside the vocabulary of 5 rows' sample five.npy --hidden one.npy --history five_ids.npy
 refused 1 'one.npy: ids of a history are an .npy file of integers' sample five.npy --hidden one.npy --history one.npy
 refused 1 'nothing.npy' sample five.npy --hidden one.npy --history nothing.npy
+done_by sample five.npy --hidden one.npy --position 9223372036854775807
 refused 1 '--position: ' sample "$glove" --hidden three.npy --position 9223372036854775806
 refused 2 'topk: takes no --seed' topk "$glove" --hidden three.npy --seed 1
