@@ -49,7 +49,7 @@ EMBED_FN embed_status embed_head_create(embed_context *ctx, const embed_table *t
  * embed_head_create_subset: a head over some rows of another: draft models, grammars, shortlists.
  *
  * Shapes   ids [n], each once, in any order; logit j belongs to id ids[j] and has the bits that h gives it
- *          (EMBED_HEAD_BLAS and overlays: another order of sums).
+ *          (EMBED_HEAD_BLAS, overlays, and large fp32 batches at level scalar: another order of sums).
  * Types    h's dtype, bias, scale, soft-cap and form (prepared stays prepared).
  *          Answers (top-k, tokens) carry the original ids, equal logits go by the lower of them; targets, rules and the ids
  *          of embed_logits_at are original ids too. A subset of a subset takes original ids of the first head.
@@ -161,12 +161,12 @@ enum { EMBED_SWEEP_PROCESSED = 1 /* log-probabilities after rules and filters, n
  *   logits[i, v] = softcap(logit_scale * (hidden[i, :] . W[v, :] + bias[v]))
  *
  * Shapes   hidden [n, dim] with row stride ld_hidden elements (0 = dim); logits [n, vocab] with ld_logits (0 = vocab).
- * Types    hidden F32, F16 or BF16; W any dtype; sums in fp32, error <= 2e-6 of sum |w||x| against the decoded weights. Where all
- *          roundings fall to one side, as of products that are all alike, it may be up to 2^-24 (256 + dim / 16) of it, with
- *          EMBED_HEAD_BLAS 2^-24 dim.
+ * Types    hidden F32, F16 or BF16; W any dtype; sums in fp32, error <= 2e-6 of sum |w||x| against the decoded weights. Where most
+ *          roundings fall to one side, as of products that are all alike, or one product is most of the sum, it may be up to
+ *          2^-24 (256 + dim / 16) of it, with EMBED_HEAD_BLAS 2^-24 dim.
  * Rounded  opts->activation EMBED_BF16 or EMBED_Q8_0, of any table and form: hidden is rounded to that dtype first (BF16 to
  *          nearest even: 2^-8 of each |x|; Q8_0 in blocks of 32 columns, the last may be shorter: 1/254 of the block's
- *          largest |x|, and its scale to 2^-11), then as above. Where it is no faster on this CPU it is only that.
+ *          largest |x|, and its scale to 2^-11, or 2^-25 where that is more: blocks below 4e-6 are 0), then as above. Where it is no faster on this CPU it is only that.
  *          Subnormal numbers may count as 0 with BF16. Another dtype is E_OPTION.
  * NaN      EMBED_NAN_MAX leaves NaN as computed; IGNORE writes -inf for it; ERROR is E_NONFINITE (at = the hidden row). An infinite hidden
  *          value gives what floats give, of any table and form: an infinity, or NaN where two meet or a weight is 0. Q8_0 cannot hold one,
@@ -343,8 +343,8 @@ typedef struct embed_sample_params { /* one, or one per row: then params[0].size
  *          of 0 or 1e-250 to 1e300; top_p, min_p, typical_p in [0, 1]; top_n_sigma, repetition, top_k, last_n, min_keep, position >= 0.
  * NaN      as embed_sweep.
  * Empty    n = 0 does nothing.
- * Errors   E_OPTION (params; at = the row), E_ARGUMENT (params_count), E_MISMATCH (rules; at = the row), else as embed_logits.
- *          E_NONFINITE (at = the row): a row with no logit above -inf; one with NaN or +inf that is drawn from. On all of
+ * Errors   E_OPTION (params; at = the row; of one for all as of any options), E_ARGUMENT (params_count), E_MISMATCH (rules; at = the row),
+ *          else as embed_logits. E_NONFINITE (at = the row): a row with no logit above -inf; one with NaN or +inf that is drawn from. On all of
  *          them nothing is written; E_CANCELLED, E_CALLBACK likewise.
  * Threads  h and rules shared, ctx exclusive. Same ids for any thread count, alone or in a batch where the logits are the same.
  * Cost     embed_topk's sweep, k = top_k or 1,024 (no filter: none kept, a few operations per logit). A second sweep for rows whose
@@ -374,9 +374,9 @@ enum { EMBED_ASK_LOGITS = 1, EMBED_ASK_LOGSUMEXP = 2, EMBED_ASK_ENTROPY = 4, EMB
  *          targets [n], only read where a target is asked about; rules [n] or NULL, entries may be NULL;
  *          params NULL, one (params_count 1) or one per row (n), params[0].size bytes apart; opts->k columns of top-k.
  * Types    as embed_logits: the bits that it gives for this n. An answer's bits do not depend on what else is asked.
- * NaN      EMBED_NAN_MAX: NaN ranks above everything, as in PyTorch; log-probabilities are NaN then, and a row that is to be
- *          drawn from (temperature above 0) is E_NONFINITE; IGNORE: as -inf; ERROR: E_NONFINITE.
- * Empty    n = 0 or ask = 0 reads nothing: answers of no rows, or none; k = 0 gives no columns, count 0. k past vocab is filled with id -1, logit -inf.
+ * NaN      EMBED_NAN_MAX: NaN ranks above everything, as in PyTorch; log-probabilities are NaN then, and a row of which a token is
+ *          asked (temperature above 0) is E_NONFINITE; IGNORE: as -inf; ERROR: E_NONFINITE.
+ * Empty    n = 0 or ask = 0 reads nothing, but checks its arguments: answers of no rows, or none; k = 0 gives no columns, count 0. k past vocab is filled with id -1, logit -inf.
  * Errors   E_ARGUMENT (a negative row, k, params_count), E_OPTION, E_ID (a target outside the vocabulary or the subset; at = its
  *          position), E_MISMATCH (rules of another vocabulary; at = the row), E_OVERFLOW, E_MEMORY, E_STALE: result keeps what
  *          it had, or is empty when memory ran out on the way. E_NONFINITE (at = the row: see NaN; or no logit above -inf and

@@ -18,7 +18,7 @@ static void add_row(embed_context *ctx, const embed_table *t, int32_t id, float 
     norm = (float)frexp(sqrt(ctx->kernels->row.sum_squares(row, t->dim)), &exponent);
     embed__times_power(row, row, t->dim, -exponent);
   }
-  if (norm > 0) ctx->kernels->row.add_scaled(query, row, t->dim, sign / norm);
+  if (norm != 0) ctx->kernels->row.add_scaled(query, row, t->dim, sign / norm);
 }
 
 static embed_status analogy(embed_context *ctx, embed__nearest *q, const int32_t *abc) {

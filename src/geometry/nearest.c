@@ -148,7 +148,9 @@ embed_status embed_nearest(embed_context *ctx, const embed_table *t, const float
   embed__nearest q = {.table = t, .queries = queries, .n = n, .k = k, .exclude = exclude, .excluded = excluded, .ids = ids, .scores = scores, .count = count};
   EMBED__TRY(embed__nearest_options(ctx, t, n, k, ids, scores, opts, &o));
   EMBED__TRY(embed__check_buffer(ctx, "queries", queries, EMBED_F32, n, t->dim, ld_queries, &q.ldq));
-  if (excluded < 0 || !embed__mul(n, excluded, &entries)) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "excluded is %" PRId64, excluded);
+  if (excluded < 0) return embed__fail(ctx, EMBED_E_ARGUMENT, -1, "excluded is %" PRId64, excluded);
+  if (!embed__mul(n, excluded, &entries))
+    return embed__fail(ctx, EMBED_E_OVERFLOW, -1, "%" PRId64 " x %" PRId64 " excluded ids do not fit in 63 bits", n, excluded);
   if (excluded == 0 || n == 0) q.exclude = NULL;
   for (int64_t i = 0; q.exclude && i < entries; ++i)
     if (exclude[i] < -1 || exclude[i] >= t->vocab)

@@ -37,7 +37,7 @@ static void plan(embed__job *job) {
   int64_t keep = 1; /* the best is always kept: it tells an empty row */
   for (int64_t i = 0; i < samplers; ++i) filtered |= is_filtered(&r->samplers[i]);
   job->ranked = tops || tokens || probabilities;
-  job->draws = tokens || (r->processed && probabilities && filtered);
+  job->draws = tokens || (r->processed && (r->logsumexp || r->entropy || r->target_logprob) && filtered);
   job->processes = (r->rules && (tops || tokens || r->processed || r->logits));
   job->targets = r->target_logprob || r->target_rank;
   job->counts = r->target_rank;

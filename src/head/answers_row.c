@@ -92,9 +92,15 @@ static void write_token(embed__job *job, int64_t at, const embed__asked_row *row
 
 static const embed__moments *row_moments(const embed__job *job, int64_t row) { return job->block_moments + row * job->blocks; }
 
+/* Only a draw is refused for want of a distribution; its log-probabilities are NaN, as those without filters. */
 static void refuse(embed__job *job, int64_t at, embed__outcome outcome) {
+  const embed__request *r = job->r;
   if (outcome == EMBED__NOTHING) embed__keep_least(&job->empty, at);
-  if (outcome == EMBED__UNDEFINED) embed__keep_least(&job->undefined, at);
+  if (outcome != EMBED__UNDEFINED) return;
+  if (r->token || r->token_logprob) embed__keep_least(&job->undefined, at);
+  if (r->logsumexp) r->logsumexp[at] = NAN;
+  if (r->entropy) r->entropy[at] = NAN;
+  if (r->target_logprob) r->target_logprob[at] = NAN;
 }
 
 static void draw(embed__job *job, int64_t row, embed__slot_row *state) {

@@ -110,7 +110,8 @@ const embed_table *embed_head_table(const embed_head *h) { return h && !h->base 
 int32_t embed_head_is_tied(const embed_head *h, const embed_table *t) {
   if (!h || !t) return 0;
   const embed_table *own = h->table;
-  bool same_rows = own->data == t->data && own->row_bytes == t->row_bytes && own->dtype == t->dtype && own->group == t->group && own->dim == t->dim;
+  bool same_rows = own->data == t->data && own->row_bytes == t->row_bytes && own->dtype == t->dtype && own->group == t->group && own->dim == t->dim &&
+                   own->codebook == t->codebook;
   return own == t || (same_rows && own->data != NULL);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* embed_verify: drafts are accepted with min(1, p / q), else a token is drawn from max(p - q, 0), so that what comes out is
  * distributed as p whatever q is. Leviathan, Kalman, Matias, "Fast inference from transformers via speculative decoding", 2023. */
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -69,7 +70,7 @@ static embed_status check_probabilities(embed_context *ctx, const verify_job *jo
   for (int64_t i = 0; job->draft_probs && i < job->n - job->seqs; ++i) {
     const float *q = job->draft_probs + i * job->ld_draft_probs;
     for (int64_t c = 0; c < job->vocab; ++c)
-      if (!(q[c] >= 0 && q[c] <= 3e38f))
+      if (!(q[c] >= 0 && q[c] <= FLT_MAX))
         return embed__fail(ctx, EMBED_E_ARGUMENT, i, "draft_probs of draft %" PRId64 ": column %" PRId64 " is negative, infinite or NaN", i, c);
   }
   return EMBED_OK;

@@ -339,6 +339,27 @@ static void analogies_of_m8_in_every_metric(void **state) {
   embed_context_release(ctx);
 }
 
+/* A row that is no number has no direction: nothing is analogous to it, by any metric. */
+static void nothing_is_analogous_to_what_is_no_number(void **state) {
+  static const float rows[5][2] = {{NAN, 0}, {1, 0}, {0, 1}, {1, 1}, {2, 1}};
+  (void)state;
+  embed_context *ctx = context_new();
+  embed_table *t = table_of(ctx, &rows[0][0], 5, 2, EMBED_F32, 0);
+  for (int metric = EMBED_METRIC_COSINE; metric <= EMBED_METRIC_L2; ++metric) {
+    const embed_nearest_options o = {.size = sizeof o, .metric = metric};
+    for (int place = 0; place < 3; ++place) {
+      int32_t abc[3] = {1, 2, 1}, got[2] = {7, 7}, count = 7;
+      float score[2];
+      abc[place] = 0;
+      OK(embed_analogy(ctx, t, abc, 1, 2, got, score, &count, &o));
+      assert_int_equal(count, 0);
+      assert_int_equal(got[0], -1);
+    }
+  }
+  embed_table_release(t);
+  embed_context_release(ctx);
+}
+
 /* Row 1 comes nearest after every change. */
 static void expect_nearest(embed_context *ctx, const embed_table *t, int32_t want) {
   const float query[2] = {1, 1};
@@ -478,6 +499,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_is_not_a_number_is_no_neighbour),
     cmocka_unit_test(all_rows_may_be_left_out),
     cmocka_unit_test(analogies_of_m8_in_every_metric),
+    cmocka_unit_test(nothing_is_analogous_to_what_is_no_number),
     cmocka_unit_test(changed_rows_are_seen),
     cmocka_unit_test(a_table_keeps_its_norms_and_gives_them_back),
     cmocka_unit_test(threads_share_what_a_table_keeps),

@@ -206,6 +206,35 @@ static void a_row_without_a_logit_is_named(void **state) {
   embed_context_release(ctx);
 }
 
+/* Only a draw needs a distribution: without one, log-probabilities are NaN, by filters too, and other rows keep theirs. */
+static void a_row_that_is_no_number_refuses_draws_alone(void **state) {
+  (void)state;
+  const float z[2][4] = {{1, 2, 3, 4}, {1, NAN, 3, 4}};
+  const int32_t targets[2] = {3, 3};
+  static const uint32_t asks[] = {EMBED_ASK_LOGSUMEXP, EMBED_ASK_ENTROPY, EMBED_ASK_TARGET_LOGPROB};
+  embed_context *ctx = context_new();
+  embed_result *r = result_new(ctx);
+  for (int way = 0; way < 3; ++way) { /* no filter, a list, and the second sweep's */
+    const embed_sample_params p = {.size = sizeof p, .temperature = 1, .top_k = way == 1 ? 2 : 0, .typical_p = way == 2 ? 0.9 : 0};
+    for (int a = 0; a < 3; ++a) {
+      const embed_sweep_options o = {.size = sizeof o, .ask = asks[a], .flags = EMBED_SWEEP_PROCESSED};
+      OK(embed_sweep_logits(ctx, &z[0][0], 4, 0, NULL, 2, targets, NULL, &p, 1, &o, r));
+      const float *got = embed_result_f32(r, asks[a], NULL, NULL);
+      assert_true(isfinite(got[0]) && isnan(got[1]));
+    }
+    const embed_sweep_options rank = {.size = sizeof rank, .ask = EMBED_ASK_TARGET_RANK, .flags = EMBED_SWEEP_PROCESSED};
+    OK(embed_sweep_logits(ctx, &z[0][0], 4, 0, NULL, 2, targets, NULL, &p, 1, &rank, r));
+    const int32_t *ranks = embed_result_i32(r, EMBED_ASK_TARGET_RANK, NULL, NULL);
+    assert_int_equal(ranks[0], 1);
+    assert_int_equal(ranks[1], 2);
+    const embed_sweep_options token = {.size = sizeof token, .ask = EMBED_ASK_TOKEN | EMBED_ASK_LOGSUMEXP, .flags = EMBED_SWEEP_PROCESSED};
+    assert_int_equal(embed_sweep_logits(ctx, &z[0][0], 4, 0, NULL, 2, NULL, NULL, &p, 1, &token, r), EMBED_E_NONFINITE);
+    assert_int_equal(embed_error_at(ctx), 1);
+  }
+  embed_result_release(r);
+  embed_context_release(ctx);
+}
+
 /* Answers of n hidden rows are what plain loops make of the logits of the same sweep. */
 static void check_head(embed_context *ctx, const embed_head *h, const float *x, int64_t n, int64_t dim, embed_result *r) {
   const int64_t vocab = embed_head_vocab(h);
@@ -669,6 +698,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(ties_nan_and_infinities_have_their_order),
     cmocka_unit_test(the_best_are_right_for_every_k),
     cmocka_unit_test(a_row_without_a_logit_is_named),
+    cmocka_unit_test(a_row_that_is_no_number_refuses_draws_alone),
     cmocka_unit_test(answers_are_those_of_the_logits_in_every_form),
     cmocka_unit_test(ranks_take_one_sweep_in_every_form),
     cmocka_unit_test(an_answer_has_the_same_bits_whatever_else_is_asked),
