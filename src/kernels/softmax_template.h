@@ -56,22 +56,14 @@ static void max_down(const float *z, int64_t ldz, int64_t rows, int64_t lanes, f
   }
 }
 
-/* A term of 1 beside very small ones: added in double, none is lost. Only of each four rows first as floats, one conversion for all. */
 static void sum_exp_down(const float *z, int64_t ldz, int64_t rows, int64_t lanes, const float *max, double *sum) {
   for (int64_t first = 0; first < lanes; first += TOGETHER) {
     const int64_t n = lanes - first < TOGETHER ? lanes - first : TOGETHER;
-    const float *least = max + first, *row = z + first;
+    const float *least = max + first;
     double *whole = sum + first;
-    int64_t v = 0;
     for (int64_t i = 0; i < n; ++i) whole[i] = 0;
-    for (; v + 4 <= rows; v += 4, row += 4 * ldz) {
-      for (int64_t i = 0; i < n; ++i) {
-        const float one = exp_of(row[i] - least[i]), two = exp_of(row[i + ldz] - least[i]);
-        const float three = exp_of(row[i + 2 * ldz] - least[i]), four = exp_of(row[i + 3 * ldz] - least[i]);
-        whole[i] += (double)((one + two) + (three + four));
-      }
-    }
-    for (; v < rows; ++v, row += ldz) {
+    for (int64_t v = 0; v < rows; ++v) { /* a term of 1 beside very small ones: added in double, none is lost */
+      const float *row = z + v * ldz + first;
       for (int64_t i = 0; i < n; ++i) whole[i] += (double)exp_of(row[i] - least[i]);
     }
   }
