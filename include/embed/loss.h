@@ -255,7 +255,7 @@ enum { EMBED_CANDIDATES_REPEATS = 1 /* draws independent of each other; else eve
  *
  *   LOG_UNIFORM  q(v) = log((v + 2) / (v + 1)) / log(vocab + 1): ids by falling frequency, Zipf's law
  *   UNIFORM      q(v) = 1 / vocab
- *   COUNTS       q(v) = counts[v]^power / sum of all; a count of 0 is never drawn
+ *   COUNTS       q(v) = counts[v]^power / sum of all; a count of 0, or below 2^-53 of the sum, is never drawn
  *
  * Shapes   counts [vocab] for COUNTS, else NULL; vocab at least 1.
  * Errors   E_ARGUMENT (vocab, counts missing, given for another kind, negative: at = the first such, or all 0), E_OPTION (power outside
@@ -338,7 +338,7 @@ enum {
  *          1 / count for EMBED_REDUCE_MEAN, 1 for SUM and ROWS. loss [n], count (targets not ignored), d_hidden [n, dim] with stride
  *          ld_d_hidden elements (0 = dim), g: each may be NULL.
  * Types    hidden, d_hidden F32, F16 or BF16, d_hidden rounded once; W any dtype, decoded. Logits with bias, scale and soft-cap in fp32,
- *          corrections and losses in double; g and sums in fp32.
+ *          losses in double, so are the corrections of candidates per row, shared ones are taken off in fp32; g and sums in fp32.
  * Options  A candidate that is the row's target is left out, as TensorFlow's remove_accidental_hits; KEEP_HITS keeps it (tf.nn.nce_loss's
  *          default). A candidate that stands twice counts twice.
  * Gradient g of this dim; a dense one has at least vocab rows: E_MISMATCH else. A sparse one gets the rows of counted targets and of

@@ -136,7 +136,7 @@ enum { EMBED_MERGE_SCALE_ZERO = 1 /* adds nothing, not even a NaN */ };
 EMBED_FN embed_status embed_grad_merge(embed_context *ctx, embed_grad *g, const embed_grad *from, const embed_merge_options *opts);
 typedef struct embed_clip_options {
   uint32_t size, flags;
-  double max_row_norm; /* L2 norm that no row exceeds, clipped first; 0 = off */
+  double max_row_norm; /* L2 norm that no row exceeds but for rounding, clipped first; 0 = off */
   double max_norm;     /* of all rows and the bias together; 0 = off */
 } embed_clip_options;
 /**
@@ -368,8 +368,8 @@ enum { EMBED_STEP_LR = 1, EMBED_STEP_CHECK_FINITE = 2 };
  *          gradients whose squares are past it leave numbers. A master copy in f32: train an F32 table and embed_table_convert it.
  * Options  beta1 0.9, beta2 0.999, epsilon 1e-8 unless the list says otherwise; 0 means that default, a true 0 needs its flag.
  *          weight_decay: SGD, ADAGRAD*, RMSPROP add weight_decay w to the gradient, the others decay by lr weight_decay (decoupled), all
- *          but SGD and ADAMW* rows with gradient alone. max_norm: rows with gradient are no longer than that after their step; 16-bit
- *          tables are rounded after it, each number of a row by up to 2^-7 (BF16) or 2^-10 (F16) of it, half of that with NEAREST.
+ *          but SGD and ADAMW* rows with gradient alone. max_norm: rows with gradient are no longer than that, but for rounding, after their step,
+ *          those of a rate of 0 too; 16-bit tables are rounded after it, each number of a row by up to 2^-7 (BF16) or 2^-10 (F16) of it, half of that with NEAREST.
  * Errors   E_OPTION (a negative lr or none that is a number, a number or flag that the kind has no use for, a beta or momentum of 1 and more),
  *          E_UNSUPPORTED (a quantised or F64 table), E_OVERFLOW, E_MEMORY, E_ARGUMENT; *out is NULL.
  * Threads  t shared, ctx exclusive. The optimiser holds no table: a step takes any of the same vocab, dim and dtype.

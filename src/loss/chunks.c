@@ -27,6 +27,8 @@ enum {
   LIMBS_DIM = 64,  /* .. of that many columns */
 };
 
+static bool is_ignored(const embed__loss_job *b, int64_t at) { return b->targets && b->targets[at] == b->loss->ignore; }
+
 /* Rows that have a lane: those counted, and where their log-sum-exp is asked for the ignored ones too. */
 static int64_t rows_of(const embed__loss_job *b) { return b->found ? b->n : b->counted; }
 
@@ -39,15 +41,19 @@ int64_t embed__pass_lane_bytes(const embed__pass *p) {
   return numbers * (int64_t)sizeof(float) + p->blocks * (int64_t)(sizeof(float) + 2 * sizeof(double)) + (int64_t)sizeof(embed__lane);
 }
 
-/* Whether limbs hold all numbers of the hidden rows. */
+/* Whether limbs hold all numbers of the hidden rows; ignored ones are not read, but for their log-sum-exp. */
 static bool limbs_hold_hidden(const embed_context *ctx, const embed__loss_job *b) {
-  return embed__limbs_hold_rows(ctx->kernels, b->x, b->x_dtype, NULL, b->n, b->ldx, b->head->table->dim);
+  for (int64_t i = 0; i < b->n; ++i) {
+    if (!b->found && is_ignored(b, i)) continue;
+    if (!embed__limbs_hold_rows(ctx->kernels, b->x, b->x_dtype, &i, 1, b->ldx, b->head->table->dim)) return false;
+  }
+  return true;
 }
 
 static embed__operands operands_of(const embed_context *ctx, const embed__loss_job *b) {
   const embed__gemm_kernels *k = &ctx->kernels->gemm;
   if (b->loss->bf16) return k->has_pairs && embed__pair_products_pay(ctx) ? EMBED__BY_WORDS : EMBED__BY_ROUNDED;
-  const bool limbs = k->limbs_by_rows && !(ctx->flags & EMBED_CONTEXT_REPRODUCIBLE) && rows_of(b) >= LIMBS_ROWS && b->head->table->dim >= LIMBS_DIM;
+  const bool limbs = k->limbs_by_rows && !(ctx->flags & EMBED_CONTEXT_REPRODUCIBLE) && b->counted >= LIMBS_ROWS && b->head->table->dim >= LIMBS_DIM;
   return limbs && limbs_hold_hidden(ctx, b) ? EMBED__BY_LIMBS : EMBED__BY_FLOATS;
 }
 
@@ -144,8 +150,6 @@ embed_status embed__pass_scratch(embed_context *ctx, embed__pass *p) {
   EMBED__TRY(embed__scratch_matrix(ctx, workers, p->blocks, sizeof *p->states, &p->states));
   return embed__is_smooth(p->b->loss) ? embed__scratch_get(ctx, states, sizeof *p->weighted, &p->weighted) : EMBED_OK;
 }
-
-static bool is_ignored(const embed__loss_job *b, int64_t at) { return b->targets && b->targets[at] == b->loss->ignore; }
 
 int64_t embed__pass_choose(embed__pass *p, int64_t next) {
   const embed__loss_job *b = p->b;

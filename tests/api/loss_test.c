@@ -455,6 +455,51 @@ static void slopes_near_certainty_are_not_lost(void **state) {
   problem_free(&p);
 }
 
+/* A sure row: all but one of its logits lie far below the target's. Losses are small then, and right to float's last digits. */
+static void losses_near_certainty_are_not_lost(void **state) {
+  static const int vocabs[] = {4, 5, 16, 67};
+  (void)state;
+  embed_context *ctx = context_new();
+  for (int v = 0; v < 4; ++v) {
+    for (int gap = 14; gap <= 20; gap += 2) {
+      problem p = problem_new(vocabs[v], 1, 1, 1);
+      for (int i = 0; i < vocabs[v]; ++i) p.w[i] = i == 2 ? 0 : (float)-gap;
+      p.x[0] = 1;
+      p.targets[0] = 2;
+      float loss;
+      embed_head *h = head_of(ctx, &p, table_of(ctx, &p));
+      training t = train(ctx, &p, h);
+      const double want = log1p((vocabs[v] - 1) * exp(-gap));
+      OK(embed_cross_entropy(ctx, h, p.x, EMBED_F32, 1, 0, p.targets, &loss, NULL, &p.o));
+      assert_true(fabs((double)loss - want) <= 1e-6 * want);
+      assert_true(fabs((double)t.loss[0] - want) <= 1e-6 * want);
+      training_free(&t);
+      embed_head_release(h);
+      problem_free(&p);
+    }
+  }
+  embed_context_release(ctx);
+}
+
+/* As many rows, as wide, as tiles take: padding that was never written changes nothing. */
+static void ignored_rows_do_not_change_the_bits_of_others(void **state) {
+  (void)state;
+  embed_context *ctx = context_new();
+  problem p = problem_new(200, 128, 80, 5);
+  embed_head *h = head_of(ctx, &p, table_of(ctx, &p));
+  training before = train(ctx, &p, h);
+  for (int64_t i = 0; i < p.n; ++i)
+    for (int64_t j = 0; j < p.dim && p.targets[i] == -100; ++j) p.x[i * p.dim + j] = NAN;
+  training after = train(ctx, &p, h);
+  assert_memory_equal(after.loss, before.loss, (size_t)p.n * sizeof(float));
+  assert_memory_equal(after.dx, before.dx, (size_t)(p.n * p.dim) * sizeof(float));
+  training_free(&before);
+  training_free(&after);
+  embed_head_release(h);
+  embed_context_release(ctx);
+  problem_free(&p);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(losses_of_known_logits),
     cmocka_unit_test(slopes_of_known_logits),
@@ -469,5 +514,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_weight_of_0_hides_no_nan),
     cmocka_unit_test(a_subset_takes_original_ids),
     cmocka_unit_test(slopes_near_certainty_are_not_lost),
+    cmocka_unit_test(losses_near_certainty_are_not_lost),
+    cmocka_unit_test(ignored_rows_do_not_change_the_bits_of_others),
 };
 TEST_MAIN(tests)
