@@ -278,6 +278,7 @@ case $goal in
     status=0
     ctest --no-tests=error -R '^(abi|install|ffi|examples)\.' --output-on-failure -j2 "$@" >consumers.out || status=$?
     cat consumers.out
+    [ -d "$root/../shared" ] || sed -i '/examples\.story/d' consumers.out # its weights are not part of the repository
     if grep -q '\*\*\*Skipped' consumers.out; then say "skipped, although all that they need is here (see above)" && exit 1; fi
     exit $status
     ;;
