@@ -31,8 +31,9 @@ enum { ROW, SPARE, WORK_ROWS };
 
 static void clip_norm(const lookup_job *job, float *row) {
   const embed__row_kernels *k = &job->ctx->kernels->row;
-  float norm = (float)sqrt(k->sum_squares(row, job->t->dim));
-  if (norm > job->max_norm) k->scale(row, job->t->dim, (float)((double)job->max_norm / ((double)norm + 1e-7)));
+  const double whole = sqrt(k->sum_squares(row, job->t->dim)); /* past float's range for some finite rows */
+  const float norm = (float)whole;
+  if (norm > job->max_norm && !isinf(whole)) k->scale(row, job->t->dim, (float)((double)job->max_norm / ((isinf(norm) ? whole : (double)norm) + 1e-7)));
 }
 
 /* What a 16-bit model computes: its product is rounded to the model's type. half: room for dim of them. */

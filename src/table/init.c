@@ -113,11 +113,18 @@ static embed_status range_of(embed_context *ctx, init_job *job) {
 static embed_status prove_storable(embed_context *ctx, init_job *job) {
   unsigned char *packed;
   EMBED__TRY(embed__scratch_get(ctx, job->t->packed_bytes, 1, &packed));
-  float reach = (float)(job->o.kind == EMBED_INIT_NORMAL || job->o.kind == EMBED_INIT_XAVIER_NORMAL ? 6.5 * job->spread : job->spread);
-  if (job->o.kind == EMBED_INIT_TRUNCATED_NORMAL) reach = (float)fmax(fabs(job->low), fabs(job->high));
-  for (int64_t j = 0; j < job->t->dim; ++j) job->scratch[j] = j % 2 ? reach : -reach;
-  if (isfinite(reach) && job->t->codebook) return EMBED_OK; /* nothing is stored: its rows are compared as floats */
-  if (isfinite(reach) && job->t->codec->encode(ctx->kernels, job->scratch, packed, job->t->dim, job->t->group, NULL)) return EMBED_OK;
+  const embed_init_kind kind = job->o.kind;
+  const embed_table *t = job->t;
+  double most = job->spread; /* of |value| */
+  if (kind == EMBED_INIT_NORMAL || kind == EMBED_INIT_XAVIER_NORMAL || kind == EMBED_INIT_TRUNCATED_NORMAL) most *= 6.5;
+  if (kind == EMBED_INIT_TRUNCATED_NORMAL) most = fmax(fmin(most, fmax(fabs(job->low), fabs(job->high))), fmax(job->low, -job->high));
+  const float reach = (float)most;
+  for (int64_t j = 0; j < t->dim; ++j) job->scratch[j] = j % 2 || kind == EMBED_INIT_CONSTANT ? reach : -reach;
+  if (isfinite(reach) && t->codebook) return EMBED_OK; /* nothing is stored: its rows are compared as floats */
+  bool holds = isfinite(reach) && t->codec->encode(ctx->kernels, job->scratch, packed, t->dim, t->group, NULL);
+  if (holds) t->codec->decode(ctx->kernels, packed, job->scratch, t->dim, t->group, 1.0f);
+  for (int64_t j = 0; holds && j < t->dim; ++j) holds = isfinite(job->scratch[j]);
+  if (holds) return EMBED_OK;
   return embed__fail(ctx, EMBED_E_OPTION, -1, "values of this scale are past the range of %s", embed__dtype_name(job->t->dtype));
 }
 

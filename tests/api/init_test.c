@@ -206,7 +206,9 @@ static void zero_and_constant_fill(void **state) {
   float row[40];
   OK(embed_table_get_rows(ctx, t, &id, 1, row, EMBED_F32, 0));
   for (int j = 0; j < 40; ++j) assert_exactly(row[j], -1.5f);
-  OK(embed_table_init(ctx, t, NULL)); /* all default: zeros */
+  const embed_init_options wide = {.size = sizeof wide, .kind = EMBED_INIT_TRUNCATED_NORMAL, .scale = 1, .low = -1e5f, .high = 1e5f};
+  OK(embed_table_init(ctx, t, &wide)); /* bounds past F16, values far from them */
+  OK(embed_table_init(ctx, t, NULL));  /* all default: zeros */
   assert_true(test_all_bytes(embed_table_data(t), 3 * 80, 0));
   embed_table_release(t);
 }
@@ -226,6 +228,11 @@ static void wrong_options_are_refused_before_the_first_write(void **state) {
       {EMBED_F32, {.kind = EMBED_INIT_NORMAL, .scale = 3e38f}, "range"},
       {EMBED_U8_ROW, {.kind = EMBED_INIT_UNIFORM, .scale = 3e38f}, "range"},
       {EMBED_I4_GROUP, {.kind = EMBED_INIT_CONSTANT, .scale = 1e6f}, "range"},
+      {EMBED_F16, {.kind = EMBED_INIT_CONSTANT, .scale = 1e5f}, "range"},
+      {EMBED_F16, {.kind = EMBED_INIT_NORMAL, .scale = 3e4f}, "range"},
+      {EMBED_BF16, {.kind = EMBED_INIT_CONSTANT, .scale = -3.4e38f}, "range"},
+      {EMBED_F8_E4M3, {.kind = EMBED_INIT_UNIFORM, .scale = 1000}, "range"},
+      {EMBED_F8_E5M2, {.kind = EMBED_INIT_CONSTANT, .scale = 1e5f}, "range"},
       {EMBED_F32, {.kind = EMBED_INIT_NORMAL, .low = -1, .high = 1}, "TRUNCATED"},
       {EMBED_F32, {.kind = EMBED_INIT_TRUNCATED_NORMAL, .low = 1, .high = -1}, "below"},
       {EMBED_F32, {.kind = EMBED_INIT_TRUNCATED_NORMAL, .scale = 1, .low = 50, .high = 60}, "mass"},

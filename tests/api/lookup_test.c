@@ -220,6 +220,13 @@ static void a_long_row_is_clipped_to_max_norm(void **state) { /* KAT A2b */
   assert_near(row_of(t, 0, &then_scaled)[0], 6, 1e-6f);
   assert_exactly(w[0][0], 3); /* the table keeps its row */
   embed_table_release(t);
+  const float far[2][2] = {{3e38f, -3e38f}, {INFINITY, 1}}; /* a norm past float's range; one that nothing can be divided by */
+  t = view_floats(ctx, far[0], 2, 2);
+  assert_near(row_of(t, 0, &o)[0], sqrtf(0.5f), 1e-6f);
+  assert_near(row_of(t, 0, &o)[1], -sqrtf(0.5f), 1e-6f);
+  assert_true(isinf(row_of(t, 1, &o)[0]));
+  assert_exactly(row_of(t, 1, &o)[1], 1);
+  embed_table_release(t);
 }
 
 static void gemma_rounds_the_scale_and_the_product(void **state) { /* KAT C1 */
