@@ -166,8 +166,8 @@ enum { EMBED_SWEEP_PROCESSED = 1 /* log-probabilities after rules and filters, n
  *          2^-24 (256 + dim / 16) of it, with EMBED_HEAD_BLAS 2^-24 dim.
  * Rounded  opts->activation EMBED_BF16 or EMBED_Q8_0, of any table and form: hidden is rounded to that dtype first (BF16 to
  *          nearest even: 2^-8 of each |x|; Q8_0 in blocks of 32 columns, the last may be shorter: 1/254 of the block's
- *          largest |x|, and its scale to 2^-11, or 2^-25 where that is more: blocks below 4e-6 are 0), then as above. Where it is no faster on this CPU it is only that.
- *          Subnormal numbers may count as 0 with BF16. Another dtype is E_OPTION.
+ *          largest |x|, and its scale to 2^-11, or 2^-25 where that is more: blocks below 4e-6 are 0), then as above. Where
+ *          it is no faster on this CPU it is only that. Subnormal numbers may count as 0 with BF16. Another dtype is E_OPTION.
  * NaN      EMBED_NAN_MAX leaves NaN as computed; IGNORE writes -inf for it; ERROR is E_NONFINITE (at = the hidden row). An infinite hidden
  *          value gives what floats give, of any table and form: an infinity, or NaN where two meet or a weight is 0. Q8_0 cannot hold one,
  *          nor a block whose largest |x| is past 127 * 65504: rounded to it all of the row's logits are NaN.
@@ -376,7 +376,8 @@ enum { EMBED_ASK_LOGITS = 1, EMBED_ASK_LOGSUMEXP = 2, EMBED_ASK_ENTROPY = 4, EMB
  * Types    as embed_logits: the bits that it gives for this n. An answer's bits do not depend on what else is asked.
  * NaN      EMBED_NAN_MAX: NaN ranks above everything, as in PyTorch; log-probabilities are NaN then, and a row of which a token is
  *          asked (temperature above 0) is E_NONFINITE; IGNORE: as -inf; ERROR: E_NONFINITE.
- * Empty    n = 0 or ask = 0 reads nothing, but checks its arguments: answers of no rows, or none; k = 0 gives no columns, count 0. k past vocab is filled with id -1, logit -inf.
+ * Empty    n = 0 or ask = 0 reads nothing, but checks its arguments: answers of no rows, or none; k = 0 gives no columns, count 0.
+ *          k past vocab is filled with id -1, logit -inf.
  * Errors   E_ARGUMENT (a negative row, k, params_count), E_OPTION, E_ID (a target outside the vocabulary or the subset; at = its
  *          position), E_MISMATCH (rules of another vocabulary; at = the row), E_OVERFLOW, E_MEMORY, E_STALE: result keeps what
  *          it had, or is empty when memory ran out on the way. E_NONFINITE (at = the row: see NaN; or no logit above -inf and

@@ -15,7 +15,7 @@ enum { EMBED_OOV_NONE = -1, EMBED_OOV_ERROR = 0, EMBED_OOV_UNK, EMBED_OOV_ZERO, 
 typedef struct embed_lookup_options {
   uint32_t size, flags;    /* EMBED_LOOKUP_ADD, EMBED_LOOKUP_PADDING */
   float scale;             /* multiplies every row; 0 = 1 */
-  float max_norm;          /* each decoded row is clipped to this L2 norm first (max_norm / (norm + 1e-7)), then scaled, rounded, added; 0 = off; never writes the table */
+  float max_norm;          /* each decoded row is clipped to this L2 norm first (max_norm / (norm + 1e-7)), then scaled, rounded, added; a row with an infinity stays; 0 = off; never writes the table */
   embed_dtype scale_round; /* EMBED_F32 (0) = no rounding; BF16, F16: scale and product rounded to it (Gemma) */
   embed_oov_policy oov;    /* what an id outside [0, vocab) gives */
   int64_t unk_id;          /* row used with EMBED_OOV_UNK */

@@ -226,27 +226,6 @@ static int put_roles(conversion *c) {
   return status;
 }
 
-/* What the names in OUT, read again, do not say; an .embed file says it by itself. A file that cannot be opened again was written all the same. */
-static int check_found(conversion *c) {
-  embed_file *out = NULL;
-  int status = CLI_DONE;
-  if (!c->many || writes(c, "embed", ".embed") || embed_file_open(c->s.ctx, c->out, NULL, &out) != EMBED_OK) return CLI_DONE;
-  for (int role = 0; !status && role < ROLES; ++role) {
-    embed_tensor_info found = {.size = sizeof found};
-    int64_t i = -1;
-    if (!c->kept[role].size) continue;
-    if (embed_file_role(c->s.ctx, out, (embed_role)role, &i) != EMBED_OK || (i >= 0 && embed_file_tensor(c->s.ctx, out, i, &found) != EMBED_OK))
-      status = fails(c);
-    else if (i < 0 || strcmp(found.name, c->kept[role].name) != 0)
-      lose(c, roles[role].which);
-  }
-  embed_table *t = NULL;
-  if (!status && c->all && embed_file_table(c->s.ctx, out, -1, &t) == EMBED_OK && embed_table_vocab(t) != c->vocab) lose(c, "where the vocabulary ends");
-  embed_table_release(t);
-  embed_file_release(out);
-  return status;
-}
-
 /* GGUF's own keys say them, and go over as they are, but where IN has keys of this library's. */
 static int says_conventions(const conversion *c) {
   const char *key, *value;
@@ -307,6 +286,27 @@ static int put_metadata(conversion *c) {
   }
   if (left_out) lose(c, c->pairs ? "some metadata" : "the metadata");
   return CLI_DONE;
+}
+
+/* What the names in OUT, read again, do not say; an .embed file says it by itself. A file that cannot be opened again was written all the same. */
+static int check_found(conversion *c) {
+  embed_file *out = NULL;
+  int status = CLI_DONE;
+  if (!c->many || writes(c, "embed", ".embed") || embed_file_open(c->s.ctx, c->out, NULL, &out) != EMBED_OK) return CLI_DONE;
+  for (int role = 0; !status && role < ROLES; ++role) {
+    embed_tensor_info found = {.size = sizeof found};
+    int64_t i = -1;
+    if (!c->kept[role].size) continue;
+    if (embed_file_role(c->s.ctx, out, (embed_role)role, &i) != EMBED_OK || (i >= 0 && embed_file_tensor(c->s.ctx, out, i, &found) != EMBED_OK))
+      status = fails(c);
+    else if (i < 0 || strcmp(found.name, c->kept[role].name) != 0)
+      lose(c, roles[role].which);
+  }
+  embed_table *t = NULL;
+  if (!status && c->all && embed_file_table(c->s.ctx, out, -1, &t) == EMBED_OK && embed_table_vocab(t) != c->vocab) lose(c, "where the vocabulary ends");
+  embed_table_release(t);
+  embed_file_release(out);
+  return status;
 }
 
 static void tell_json(const conversion *c, embed_dtype dtype) {

@@ -21,8 +21,8 @@ static inline double fall(double x, double larger, double smaller) {
 embed__class_loss embed__class_divergence(const embed__distill *o, double p, double q, double apart, double pull) {
   const bool above = apart > 0;
   const double larger = above ? p : q;
-  if (larger == 0 && above && isinf(apart) && o->divergence == EMBED_DIVERGENCE_KL) return (embed__class_loss){.loss = INFINITY}; /* p is only that small */
-  if (larger == 0) return (embed__class_loss){0};
+  if (larger == 0) /* for exp; beside a student's 0 p is above it all the same */
+    return (embed__class_loss){.loss = above && isinf(apart) && o->divergence == EMBED_DIVERGENCE_KL ? INFINITY : 0};
   const double e = fall(fabs(apart), larger, above ? q : p), ratio = 1 + e; /* smaller / larger */
   if (o->divergence == EMBED_DIVERGENCE_KL) {
     double loss = above ? apart + e : (ratio == 0 ? 0 : ratio * apart) - e;

@@ -214,7 +214,7 @@ static void classes_of_minus_infinity_and_nan_do_as_documented(void **state) {
   embed_context *ctx = context_new();
   (void)state;
   for (int js = 0; js < 2; ++js) {
-    for (int k = 0; k < 4; ++k) { /* both, the teacher alone, the student alone, NaN */
+    for (int k = 0; k < 5; ++k) { /* both, the teacher alone, the student alone, NaN, the student alone beside a teacher's exp of 0 */
       pair p = pair_new(3, 1, 1, 1, 1);
       p.o.divergence = js ? EMBED_DIVERGENCE_JENSEN_SHANNON : EMBED_DIVERGENCE_KL;
       p.teacher.x[0] = p.student.x[0] = 0;
@@ -222,13 +222,14 @@ static void classes_of_minus_infinity_and_nan_do_as_documented(void **state) {
       if (k < 2) p.teacher.bias[1] = -INFINITY;
       if (k == 0 || k == 2) p.student.bias[1] = -INFINITY;
       if (k == 3) p.student.bias[1] = NAN;
+      if (k == 4) p.teacher.bias[1] = -200, p.student.bias[1] = -INFINITY;
       heads h = heads_of(ctx, &p);
       training t = distilled(ctx, &p, &h);
       if (k == 0) assert_true(t.loss[0] == 0 && t.db[1] == 0);
       if (k == 1 && !js) assert_true(fabs((double)t.loss[0] - log(1.5)) < 2e-7 && fabs((double)t.db[1] - 1 / 3.) < 2e-7);
-      if (k == 2 && !js) assert_true(isinf(t.loss[0]) && t.loss[0] > 0);
-      if (k < 3 && js) assert_true(isfinite(t.loss[0]));
-      if (k < 3) assert_true(isfinite(t.db[0]) && isfinite(t.db[1]) && isfinite(t.db[2]));
+      if ((k == 2 || k == 4) && !js) assert_true(isinf(t.loss[0]) && t.loss[0] > 0);
+      if (k != 3 && js) assert_true(isfinite(t.loss[0]));
+      if (k != 3) assert_true(isfinite(t.db[0]) && isfinite(t.db[1]) && isfinite(t.db[2]));
       if (k == 3) assert_true(isnan(t.loss[0]) && isnan(t.db[0]));
       training_free(&t);
       heads_free(&h);

@@ -65,25 +65,6 @@ static coded coded_new(embed_context *ctx, int64_t rows, int64_t dim, int64_t wi
   return c;
 }
 
-/* The same codes mean other rows with other centroids. */
-static void heads_are_tied_by_codes_and_centroids(void **state) {
-  (void)state;
-  embed_context *ctx = context_new();
-  coded c = parts_of(5, 10, 4, 16, NO_NORMS, 0, 3);
-  embed_head *h = NULL;
-  embed_table *other = NULL;
-  OK(embed_table_view_pq(ctx, c.codes.at, 5, 10, &c.pq, &c.o, NULL, NULL, &c.t));
-  c.values[0] += 1;
-  OK(embed_table_view_pq(ctx, c.codes.at, 5, 10, &c.pq, &c.o, NULL, NULL, &other));
-  OK(embed_head_create(ctx, c.t, NULL, NULL, &h));
-  assert_int_equal(embed_head_is_tied(h, c.t), 1);
-  assert_int_equal(embed_head_is_tied(h, other), 0);
-  embed_head_release(h);
-  embed_table_release(other);
-  parts_free(&c);
-  embed_context_release(ctx);
-}
-
 /* The same values in a dtype that is decoded first, too. */
 static embed_table *as_doubles(embed_context *ctx, const embed_table *floats) {
   embed_table_options o = {.size = sizeof o, .dtype = EMBED_F64};
@@ -154,6 +135,25 @@ static void it_says_what_it_is(void **state) {
   assert_int_equal(embed_table_rows(empty), 0);
   embed_table_release(t);
   embed_table_release(empty);
+  parts_free(&c);
+  embed_context_release(ctx);
+}
+
+/* The same codes mean other rows with other centroids. */
+static void heads_are_tied_by_codes_and_centroids(void **state) {
+  (void)state;
+  embed_context *ctx = context_new();
+  coded c = parts_of(5, 10, 4, 16, NO_NORMS, 0, 3);
+  embed_head *h = NULL;
+  embed_table *other = NULL;
+  OK(embed_table_view_pq(ctx, c.codes.at, 5, 10, &c.pq, &c.o, NULL, NULL, &c.t));
+  c.values[0] += 1;
+  OK(embed_table_view_pq(ctx, c.codes.at, 5, 10, &c.pq, &c.o, NULL, NULL, &other));
+  OK(embed_head_create(ctx, c.t, NULL, NULL, &h));
+  assert_int_equal(embed_head_is_tied(h, c.t), 1);
+  assert_int_equal(embed_head_is_tied(h, other), 0);
+  embed_head_release(h);
+  embed_table_release(other);
   parts_free(&c);
   embed_context_release(ctx);
 }

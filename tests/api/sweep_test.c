@@ -209,26 +209,31 @@ static void a_row_without_a_logit_is_named(void **state) {
 /* Only a draw needs a distribution: without one, log-probabilities are NaN, by filters too, and other rows keep theirs. */
 static void a_row_that_is_no_number_refuses_draws_alone(void **state) {
   (void)state;
-  const float z[2][4] = {{1, 2, 3, 4}, {1, NAN, 3, 4}};
+  enum { V = 1500 }; /* more than the candidates of the first sweep */
+  static float z[2][V];
   const int32_t targets[2] = {3, 3};
   static const uint32_t asks[] = {EMBED_ASK_LOGSUMEXP, EMBED_ASK_ENTROPY, EMBED_ASK_TARGET_LOGPROB};
   embed_context *ctx = context_new();
   embed_result *r = result_new(ctx);
+  for (int i = 0; i < 2 * V; ++i) z[i / V][i % V] = i % V == 3 ? 0.97f : (float)(i % 97) * 0.01f;
+  z[1][1] = NAN;
   for (int way = 0; way < 3; ++way) { /* no filter, a list, and the second sweep's */
-    const embed_sample_params p = {.size = sizeof p, .temperature = 1, .top_k = way == 1 ? 2 : 0, .typical_p = way == 2 ? 0.9 : 0};
+    const embed_sample_params p = {.size = sizeof p, .temperature = 1, .top_k = way == 1 ? 2 : 0, .typical_p = way == 2 ? 0.99 : 0};
     for (int a = 0; a < 3; ++a) {
       const embed_sweep_options o = {.size = sizeof o, .ask = asks[a], .flags = EMBED_SWEEP_PROCESSED};
-      OK(embed_sweep_logits(ctx, &z[0][0], 4, 0, NULL, 2, targets, NULL, &p, 1, &o, r));
+      static const int64_t good[2] = {0, 0}; /* numbers, where NaN is to be written after */
+      OK(embed_sweep_logits(ctx, &z[0][0], V, 0, good, 2, targets, NULL, &p, 1, &o, r));
+      OK(embed_sweep_logits(ctx, &z[0][0], V, 0, NULL, 2, targets, NULL, &p, 1, &o, r));
       const float *got = embed_result_f32(r, asks[a], NULL, NULL);
       assert_true(isfinite(got[0]) && isnan(got[1]));
     }
     const embed_sweep_options rank = {.size = sizeof rank, .ask = EMBED_ASK_TARGET_RANK, .flags = EMBED_SWEEP_PROCESSED};
-    OK(embed_sweep_logits(ctx, &z[0][0], 4, 0, NULL, 2, targets, NULL, &p, 1, &rank, r));
+    OK(embed_sweep_logits(ctx, &z[0][0], V, 0, NULL, 2, targets, NULL, &p, 1, &rank, r));
     const int32_t *ranks = embed_result_i32(r, EMBED_ASK_TARGET_RANK, NULL, NULL);
     assert_int_equal(ranks[0], 1);
     assert_int_equal(ranks[1], 2);
     const embed_sweep_options token = {.size = sizeof token, .ask = EMBED_ASK_TOKEN | EMBED_ASK_LOGSUMEXP, .flags = EMBED_SWEEP_PROCESSED};
-    assert_int_equal(embed_sweep_logits(ctx, &z[0][0], 4, 0, NULL, 2, NULL, NULL, &p, 1, &token, r), EMBED_E_NONFINITE);
+    assert_int_equal(embed_sweep_logits(ctx, &z[0][0], V, 0, NULL, 2, NULL, NULL, &p, 1, &token, r), EMBED_E_NONFINITE);
     assert_int_equal(embed_error_at(ctx), 1);
   }
   embed_result_release(r);
