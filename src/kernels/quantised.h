@@ -23,13 +23,15 @@
  * ROUNDED_Q8_0: one row of digits, scale and rounding of every 32 columns as the codec of Q8_0 has them, for the K forms
  * too.
  *
- * Order of one sum, at every level the same bits: chunks ascend, limbs from the largest inside each; isum is the exact
- * sum of (u - zero) * digit, of Q4_K and Q5_K of (u - center) * digit; + and * that stand in one parenthesis are an FMA.
- *   center    ratio = ((dmin / d) * m) * (1 / sc); center = ratio to the nearest whole number from 0 to the largest u, 0 where it is NaN;
- *             rest = dmin * m - (center * step)
+ * Order of one sum, at every level the same bits: chunks ascend, limbs from the largest inside each block (of I8 inside each chunk); isum is the
+ * exact sum of (u - zero) * digit, of Q4_K and Q5_K of (u - center) * digit; + and * that stand in one parenthesis are an FMA.
+ *   center    ratio = dmin / d, 0 where that is negative or NaN; center = ((ratio * m) * (1 / sc) + 3 * 2^22) - 3 * 2^22, the whole number next to
+ *             it, at most the largest u, which it is where it would be NaN; rest = dmin * m - (center * step). A product with m or sc is
+ *             ((2^23 + m) * a) - 2^23 a: NaN where a is infinite
  *   exact     I8       sum = ((float(isum of the chunk) * limb's scale) * row's scale) + sum
- *             others   chain = (float(isum) * scale) + chain from 0 over the blocks, of Q6_K over their halves, then with an offset
- *                      chain = chain - (rest * sum of digits); sum = (chain * limb's scale) + sum
+ *             others   whole = float(isum) of the first limb, then of each other one (float(isum) * its unit) + whole, the unit a power of two
+ *                      below 1; chain = (whole * scale) + chain from 0 over the blocks, of Q6_K over their halves, then with an offset
+ *                      chain = chain - (rest * sum of the digits in these units); sum = (chain * first limb's scale) + sum
  *   rounded   I8       chain = (float(isum) * digits' scale) + chain; sum = (chain * row's scale) + sum
  *             others   chain = ((float(isum) * digits' scale) * scale) + chain, then with an offset
  *                      chain = chain - (rest * (digits' scale * sum of digits)); sum = sum + chain */

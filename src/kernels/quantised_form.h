@@ -51,7 +51,15 @@ INLINE int32_t zero_of(embed__panel_form form) {
   }
 }
 
-INLINE int most_u(embed__panel_form form) { return form == EMBED__PANEL_Q4_K ? 15 : 31; } /* WITH_OFFSET */
+INLINE int most_u(embed__panel_form form) {
+  switch (form) {
+    case EMBED__PANEL_I8:
+    case EMBED__PANEL_Q8_0: return 255;
+    case EMBED__PANEL_Q6_K: return 63;
+    case EMBED__PANEL_Q5_K: return 31;
+    default: return 15;
+  }
+}
 
 INLINE int64_t blocks_of(int64_t dim) { return dim / BLOCK_COLUMNS + (dim % BLOCK_COLUMNS != 0); }
 INLINE int64_t bytes_of_block(embed__panel_form form) { return in_nibbles(form) ? BLOCK_BYTES / 2 : BLOCK_BYTES; }

@@ -3,12 +3,17 @@
  *   LANES, PARTS (vectors of a line of a panel); ints, reals; the rest as they are named. larger(a, b) is b where a is NaN. */
 #include "kernels/quantised_form.h"
 
+/* What multiplies a block's sums, in the lanes of a register. */
+typedef struct block_scales {
+  reals scale[HALVES]; /* PER_ROW: the rows'; the second PER_HALF alone */
+  reals rest;          /* WITH_OFFSET */
+  reals center;        /* 3 * 2^22 + the center, which its low 16 bits are therefore */
+} block_scales;
+
 /* What 16 rows of some blocks become for one pass. */
 typedef struct staged {
   _Alignas(64) unsigned char bytes[CHUNK_BLOCKS * BLOCK_BYTES];
-  _Alignas(64) float scale[CHUNK_BLOCKS * HALVES][ROWS];
-  _Alignas(64) float rest[CHUNK_BLOCKS][ROWS]; /* WITH_OFFSET */
-  _Alignas(64) int32_t center[CHUNK_BLOCKS][ROWS];
+  block_scales scales[CHUNK_BLOCKS][PARTS];
 } staged;
 
 /* ---- rows to lines: 16 bytes of each of 16 rows become 4 lines, a word of 4 bytes to a lane ---- */
@@ -157,7 +162,7 @@ INLINE void scales_of_rows(embed__panel_form form, const sources *s, int64_t row
   memset(to, 0, (size_t)(end - to));
 }
 
-INLINE void row_scales(const sources *s, int64_t rows, int64_t dim, unsigned char *to) {
+INLINE void row_scales(const sources *s, int64_t rows, int64_t dim, void *to) {
   float scale[ROWS] = {0};
   for (int r = 0; r < rows; ++r) memcpy(scale + r, s->row[r] + dim, 4);
   memcpy(to, scale, sizeof scale);
@@ -193,43 +198,71 @@ INLINE void pack(embed__panel_form form, const void *rows, int64_t row_bytes, in
 
 /* ---- scales as floats, for the blocks of a chunk ---- */
 
-/* Steps and offsets of four blocks stand in the bytes of a word. */
-INLINE void put_affine(embed__panel_form form, ints steps, ints offsets, reals d, reals dmin, int64_t b, int lane, staged *to) {
-  const reals ratio = over(dmin, d), none = no_reals(), most = spread((float)most_u(form));
-  UNROLL for (int i = 0; i < 4; ++i) {
-    const reals m = reals_of(byte_of(offsets, i)), step = times(d, reals_of(byte_of(steps, i)));
-    const ints center = nearest(smaller(larger(times(times(ratio, m), inverse_of_six_bits(byte_of(steps, i))), none), most));
-    store_reals(to->scale[b + i] + lane, step);
-    store_reals(to->rest[b + i] + lane, minus_times(reals_of(center), step, times(dmin, m)));
-    store_ints(to->center[b + i] + lane, center);
-  }
-}
+/* A K form's block in some lanes: of its 8 blocks' steps and offsets, four stand in the bytes of a word. Those are taken as the low bits of
+ * floats, 2^23 + v, and multiplied in one FMA with what 2^23 is too much: it rounds once. */
+typedef struct affine {
+  ints steps[2], offsets[2];
+  reals d, dmin, ratio, less_d, less_dmin, less_ratio;
+} affine;
 
-INLINE void affine_scales(embed__panel_form form, const unsigned char *header, int64_t b, int lane, staged *to) {
+INLINE void begin_affine(const unsigned char *header, int lane, affine *a) {
+  const reals less = spread(-0x1p23f);
   ints word[4];
   UNROLL for (int w = 0; w < 4; ++w) word[w] = load_ints(header + 4 * (w * ROWS + lane));
-  reals d = low_halves(word[0]), dmin = high_halves(word[0]);
-  put_affine(form, bits(word[1], 0, 0x3F3F3F3F), bits(word[2], 0, 0x3F3F3F3F), d, dmin, b, lane, to);
-  put_affine(form, either(bits(word[3], 0, 0x0F0F0F0F), bits(word[1], 2, 0x30303030)), either(bits(word[3], 4, 0x0F0F0F0F), bits(word[2], 2, 0x30303030)), d,
-             dmin, b + 4, lane, to);
+  a->steps[0] = bits(word[1], 0, 0x3F3F3F3F);
+  a->offsets[0] = bits(word[2], 0, 0x3F3F3F3F);
+  a->steps[1] = either(bits(word[3], 0, 0x0F0F0F0F), bits(word[1], 2, 0x30303030));
+  a->offsets[1] = either(bits(word[3], 4, 0x0F0F0F0F), bits(word[2], 2, 0x30303030));
+  a->d = low_halves(word[0]);
+  a->dmin = high_halves(word[0]);
+  a->ratio = larger(over(a->dmin, a->d), no_reals());
+  a->less_d = times(a->d, less);
+  a->less_dmin = times(a->dmin, less);
+  a->less_ratio = times(a->ratio, less);
 }
 
-/* from: as scales_of_rows writes them; PER_ROW has them already. */
-INLINE void float_scales(embed__panel_form form, const unsigned char *from, int64_t count, int32_t group, staged *to) {
-  for (int p = 0; p < PARTS; ++p) {
-    const int lane = p * LANES;
-    if (scaling_of(form) == PER_BLOCK) {
-      for (int64_t b = 0; b < count; ++b)
-        store_reals(to->scale[b] + lane, load_halves(from + 2 * (b * BLOCK_COLUMNS / group_columns(form, group) * ROWS + lane)));
-    } else if (scaling_of(form) == PER_HALF) {
-      for (int64_t i = 0; i < count * HALVES; ++i) {
-        int64_t k = i / (K_BLOCKS * HALVES), word = i % (K_BLOCKS * HALVES) / 4;
-        reals d = load_halves(from + count / K_BLOCKS * HEADER_BYTES + 2 * (k * ROWS + lane));
-        ints steps = load_ints(from + k * HEADER_BYTES + 4 * (word * ROWS + lane));
-        store_reals(to->scale[i] + lane, times(d, reals_of(signed_byte(steps, (int)(i % 4)))));
-      }
-    } else if (scaling_of(form) == WITH_OFFSET) {
-      for (int64_t b = 0; b < count; b += K_BLOCKS) affine_scales(form, from + b / K_BLOCKS * HEADER_BYTES, b, lane, to);
-    }
+/* i: of the 8. */
+INLINE void put_affine(embed__panel_form form, const affine *a, int64_t i, block_scales *to) {
+  const reals magic = spread(0x1.8p23f), most = spread(0x1.8p23f + (float)most_u(form));
+  const ints step = magic_byte(a->steps[i / 4], (int)(i % 4)), offset = magic_byte(a->offsets[i / 4], (int)(i % 4));
+  const reals by = times_plus(as_reals(step), a->d, a->less_d), of_ratio = times_plus(as_reals(offset), a->ratio, a->less_ratio);
+  const reals center = smaller(times_plus(of_ratio, inverse_of_magic(step), magic), most);
+  to->scale[0] = by;
+  to->center = center;
+  to->rest = minus_times(minus(center, magic), by, times_plus(as_reals(offset), a->dmin, a->less_dmin));
+}
+
+/* Where a chunk's scales stand as scales_of_rows writes them, in the lanes from `lane` on, and what some are made from. */
+typedef struct scale_lines {
+  const unsigned char *from;
+  int64_t count; /* of the chunk's blocks */
+  int lane;
+  affine of; /* WITH_OFFSET: of the K form's block under way */
+} scale_lines;
+
+/* Block b, after the one before. set: the one of the chunk's scales that it has, where a block has one. */
+INLINE void put_scales(embed__panel_form form, scale_lines *at, int64_t b, int64_t set, block_scales *to) {
+  const int64_t k = b / K_BLOCKS, i = b % K_BLOCKS;
+  if (scaling_of(form) == PER_BLOCK) {
+    to->scale[0] = load_halves(at->from + 2 * (set * ROWS + at->lane));
+  } else if (scaling_of(form) == PER_HALF) {
+    const reals d = load_halves(at->from + at->count / K_BLOCKS * HEADER_BYTES + 2 * (k * ROWS + at->lane));
+    const ints steps = load_ints(at->from + k * HEADER_BYTES + 4 * (i / 2 * ROWS + at->lane));
+    UNROLL for (int h = 0; h < HALVES; ++h) to->scale[h] = times(d, reals_of(signed_byte(steps, (int)(i % 2) * HALVES + h)));
+  } else if (scaling_of(form) == WITH_OFFSET) {
+    if (i == 0) begin_affine(at->from + k * HEADER_BYTES, at->lane, &at->of);
+    put_affine(form, &at->of, i, to);
   }
+}
+
+INLINE void float_scales(embed__panel_form form, const unsigned char *from, int64_t count, int32_t group, staged *to) {
+  for (int p = 0; scaling_of(form) != PER_ROW && p < PARTS; ++p) {
+    scale_lines at = {.from = from, .count = count, .lane = p * LANES};
+    if (scaling_of(form) == WITH_OFFSET) memset(&at.of, 0, sizeof at.of); /* for compilers that do not see that block 0 is first */
+    for (int64_t b = 0; b < count; ++b) put_scales(form, &at, b, b * BLOCK_COLUMNS / group_columns(form, group), &to->scales[b][p]);
+  }
+}
+
+INLINE void float_row_scales(const void *from, staged *to) {
+  UNROLL for (int p = 0; p < PARTS; ++p) to->scales[0][p].scale[0] = load_reals((const float *)from + p * LANES);
 }

@@ -1,37 +1,49 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Products of quantised rows, in the words of quantised_rows_template.h and
- *   TILE_DIGITS       rows of digits in a tile
- *   dot4(sum, u, x)   sum + the four products in each lane of unsigned u and signed x
- *   plus_product(sum, a, b)   sum + a * b of numbers of 16 bits; those of a are not negative */
+ *   EXACT_DIGITS, ROUNDED_ROWS   rows of digits in a tile of exact ones, and in one of rounded ones; PAIRED_LIMBS as pack_digits has it
+ *   EXACT_TILES(X, ...)          X(..., limbs, rows) for every tile of exact digits, and EXACT_ONLY_TILES for those that is_only_tile() knows;
+ *   ROUNDED_TILES(X, ...)        X(..., rows), and ROUNDED_ONLY_TILES, likewise
+ *   dot4(most, sum, u, x)   sum + the four products in each lane of unsigned u, none above `most`, and signed x
+ *   plus_product(sum, a, b)   sum + a * b of the low 16 bits; the high ones of b are 0 */
 #include "kernels/quantised_rows_template.h"
 #include "kernels/quantised_x.h"
 
 enum {
   SIDES = 2,                          /* panels, or halves of one where PARTS is 2, that meet a tile of digits at once; or */
-  FAR_SIDES = PARTS == 1 ? 4 : SIDES, /* where it has few rows, since four far streams are read faster than two */
-  FAR_DIGITS = 2,                     /* up to so many, */
-  FAR_ROW_DIGITS = 4,                 /* PER_ROW up to so many, there are registers for that */
+  FAR_SIDES = PARTS == 1 ? 4 : SIDES, /* where it is the only one and has few rows, since four far streams are read faster than two */
   FAR_SPAN = FAR_SIDES / PARTS,       /* panels */
   AHEAD_BYTES = 2048,                 /* with one tile of digits, each panel is fetched so far ahead */
   AHEAD_MOST = 64 << 10               /* with several, up to a whole panel */
 };
 
-typedef struct lane_group {  /* the rows of a register's lanes */
-  const unsigned char *line; /* of the first block */
-  const float *scale, *rest;
-  const int32_t *center;
-  float *z;              /* of the first lane and hidden row */
-  int64_t lanes, before; /* before: of those, the ones that z has sums of */
+typedef ints tile_sums[EXACT_DIGITS][FAR_SIDES];
+typedef reals tile_chains[ROUNDED_ROWS][FAR_SIDES];
+
+/* A tile, in which every row has limbs of its own. The only one takes panels as they are: nibbles, and scales, which it makes ready block by
+ * block; where memory waits for a chunk's it does little else. */
+typedef struct shape {
+  embed__panel_form form; /* or another alike */
+  bool exact, only;
+  int sides, limbs, rows;
+} shape;
+
+typedef struct lane_group {            /* the rows of a register's lanes */
+  const unsigned char *line;           /* of the first block */
+  const block_scales (*scales)[PARTS]; /* of its part, but for an only tile, which has */
+  const unsigned char *scale_lines;    /* the chunk's, and */
+  int lane;                            /* the first one of */
+  float *z;                            /* of the first lane and hidden row */
+  int64_t lanes, before;               /* before: of those, the ones that z has sums of */
 } lane_group;
 
 typedef struct pass {
   lane_group side[FAR_SIDES];
   const int32_t *record;
   const int32_t *hidden;
-  int64_t blocks, ldz;
-  uintptr_t soon[FAR_SPAN]; /* may lie past the panels: no pointer */
-  int fetch;                /* lines from there on, in every block, */
-  bool near;                /* to L1 */
+  int64_t blocks, each, ldz; /* each: blocks that have a scale together */
+  uintptr_t soon[FAR_SPAN];  /* may lie past the panels: no pointer */
+  int fetch;                 /* lines from there on, in every block, */
+  bool near;                 /* to L1 */
 } pass;
 
 INLINE reals spread_real(const int32_t *at) {
@@ -40,100 +52,123 @@ INLINE reals spread_real(const int32_t *at) {
   return spread(value);
 }
 
-INLINE void dot_lines(int sides, int width, const ints u[FAR_SIDES], const int32_t *x, ints sum[TILE_DIGITS][FAR_SIDES]) {
+INLINE void dot_lines(int most, int sides, int width, const ints u[FAR_SIDES], const int32_t *x, tile_sums sum) {
   UNROLL for (int v = 0; v < width; ++v) {
     ints digit = spread_word(x + v);
-    UNROLL for (int s = 0; s < sides; ++s) sum[v][s] = dot4(sum[v][s], u[s], digit);
+    UNROLL for (int s = 0; s < sides; ++s) sum[v][s] = dot4(most, sum[v][s], u[s], digit);
   }
 }
 
-/* chain + sum * scales of the line; the digits' own scale is multiplied in unless it is one for the chunk. */
-INLINE void add_scaled(scaling how, bool exact, int sides, int width, const int32_t *record, ints sum[TILE_DIGITS][FAR_SIDES], const pass *p, int64_t line,
-                       reals chain[TILE_DIGITS][FAR_SIDES]) {
-  UNROLL for (int v = 0; v < width; ++v) {
-    reals by = exact ? no_reals() : spread_real(record + AT_SCALE * width + v);
-    reals less = exact || how == PER_ROW ? no_reals() : spread_real(record + AT_MAGIC * width + v);
-    UNROLL for (int s = 0; s < sides; ++s) {
+/* The sum of a row's limbs, in the unit of the first. */
+INLINE reals sum_of_limbs(int limbs, int s, const ints (*sum)[FAR_SIDES]) {
+  reals whole = reals_of(sum[0][s]);
+  UNROLL for (int l = 1; l < limbs; ++l) whole = times_plus(reals_of(sum[l][s]), spread(unit_of_limb(l)), whole);
+  return whole;
+}
+
+/* chain + sum * scales of a block, or of its half h; rounded digits' own scale is multiplied in, the exact ones' is one for the chunk. */
+INLINE void add_scaled(shape t, int h, const int32_t *record, tile_sums sum, const block_scales *const by[FAR_SIDES], tile_chains chain) {
+  const scaling how = scaling_of(t.form);
+  UNROLL for (int r = 0; r < t.rows; ++r) {
+    reals own = t.exact ? no_reals() : spread_real(record + AT_SCALE * t.rows + r);
+    reals less = t.exact || how == PER_ROW ? no_reals() : spread_real(record + AT_MAGIC * t.rows + r);
+    UNROLL for (int s = 0; s < t.sides; ++s) {
       if (how == PER_ROW)
-        chain[v][s] = times_plus(reals_of(sum[v][s]), by, chain[v][s]);
+        chain[r][s] = times_plus(reals_of(sum[r][s]), own, chain[r][s]);
       else
-        chain[v][s] =
-            times_plus(exact ? reals_of(sum[v][s]) : times_plus(as_reals(sum[v][s]), by, less), load_reals(p->side[s].scale + line * ROWS), chain[v][s]);
+        chain[r][s] = times_plus(t.exact ? sum_of_limbs(t.limbs, s, (const ints(*)[FAR_SIDES])sum + r * t.limbs) : times_plus(as_reals(sum[r][s]), own, less),
+                                 by[s]->scale[h], chain[r][s]);
     }
   }
 }
 
 /* The sums of a block's products, or of lines [from, to) of them. */
-INLINE void add_products(bool nibbles, int sides, int width, const unsigned char *line[FAR_SIDES], int from, int to, const int32_t *record,
-                         ints sum[TILE_DIGITS][FAR_SIDES]) {
+INLINE void add_products(shape t, const unsigned char *line[FAR_SIDES], int from, int to, const int32_t *record, tile_sums sum) {
+  const int most = most_u(t.form), width = t.limbs * t.rows;
   ints u[FAR_SIDES], both[FAR_SIDES];
-  if (nibbles) {
+  if (t.only && in_nibbles(t.form)) {
     UNROLL for (int g = 0; g < 4; ++g) {
-      UNROLL for (int s = 0; s < sides; ++s) both[s] = load_ints(line[s] + 64 * g), u[s] = low_nibbles(both[s]);
-      dot_lines(sides, width, u, record + g * width, sum);
-      UNROLL for (int s = 0; s < sides; ++s) u[s] = high_nibbles(both[s]);
-      dot_lines(sides, width, u, record + (g + 4) * width, sum);
+      UNROLL for (int s = 0; s < t.sides; ++s) both[s] = load_ints(line[s] + 64 * g), u[s] = low_nibbles(both[s]);
+      dot_lines(most, t.sides, width, u, record + g * width, sum);
+      UNROLL for (int s = 0; s < t.sides; ++s) u[s] = high_nibbles(both[s]);
+      dot_lines(most, t.sides, width, u, record + (g + 4) * width, sum);
     }
   } else {
     UNROLL for (int g = from; g < to; ++g) {
-      UNROLL for (int s = 0; s < sides; ++s) u[s] = load_ints(line[s] + 64 * g);
-      dot_lines(sides, width, u, record + g * width, sum);
+      UNROLL for (int s = 0; s < t.sides; ++s) u[s] = load_ints(line[s] + 64 * g);
+      dot_lines(most, t.sides, width, u, record + g * width, sum);
     }
   }
 }
 
-INLINE void begin_sums(int sides, int width, const int32_t *a, ints sum[TILE_DIGITS][FAR_SIDES]) {
+INLINE void begin_sums(int sides, int width, const int32_t *a, tile_sums sum) {
   UNROLL for (int v = 0; v < width; ++v) { UNROLL for (int s = 0; s < sides; ++s) sum[v][s] = spread_word(a + v); }
 }
-INLINE void begin_centered(bool exact, int sides, int width, const int32_t *a, const pass *p, int64_t b, ints sum[TILE_DIGITS][FAR_SIDES]) {
+INLINE void begin_centered(shape t, const int32_t *a, const block_scales *const by[FAR_SIDES], tile_sums sum) {
   const int32_t magic = MAGIC;
-  UNROLL for (int s = 0; s < sides; ++s) {
-    const ints center = load_ints(p->side[s].center + b * ROWS);
-    UNROLL for (int v = 0; v < width; ++v) sum[v][s] = plus_product(exact ? no_ints() : spread_word(&magic), center, spread_word(a + v));
+  UNROLL for (int v = 0; v < t.limbs * t.rows; ++v) {
+    UNROLL for (int s = 0; s < t.sides; ++s) {
+      sum[v][s] = plus_product(t.exact ? no_ints() : spread_word(&magic), as_ints(by[s]->center), spread_word(a + v));
+    }
   }
 }
 
-INLINE void subtract_rests(int sides, int width, const int32_t *record, const pass *p, int64_t b, reals chain[TILE_DIGITS][FAR_SIDES]) {
-  UNROLL for (int v = 0; v < width; ++v) {
-    reals x = spread_real(record + AT_B * width + v);
-    UNROLL for (int s = 0; s < sides; ++s) chain[v][s] = minus_times(load_reals(p->side[s].rest + b * ROWS), x, chain[v][s]);
+INLINE void subtract_rests(shape t, const int32_t *b_of_rows, const block_scales *const by[FAR_SIDES], tile_chains chain) {
+  UNROLL for (int r = 0; r < t.rows; ++r) {
+    reals x = spread_real(b_of_rows + r * t.limbs);
+    UNROLL for (int s = 0; s < t.sides; ++s) chain[r][s] = minus_times(by[s]->rest, x, chain[r][s]);
   }
 }
 
 /* What a chunk adds to the products of the tile's hidden rows. */
-INLINE void add_chunk(scaling how, bool exact, int sides, int width, const pass *p, ints sum[TILE_DIGITS][FAR_SIDES], reals chain[TILE_DIGITS][FAR_SIDES]) {
-  UNROLL for (int v = 0; v < width; ++v) {
-    UNROLL for (int s = 0; s < sides; ++s) {
+INLINE void add_chunk(shape t, const pass *p, tile_sums sum, tile_chains chain) {
+  const scaling how = scaling_of(t.form);
+  UNROLL for (int r = 0; r < t.rows; ++r) {
+    const int32_t *scale = p->record + AT_SCALE * t.limbs * t.rows + r * t.limbs;
+    UNROLL for (int s = 0; s < t.sides; ++s) {
       const lane_group *g = &p->side[s];
-      float *z = g->z + p->hidden[v] * p->ldz;
-      reals before = load_part(z, g->before), after;
-      if (exact && how == PER_ROW)
-        after = times_plus(times(reals_of(sum[v][s]), spread_real(p->record + AT_SCALE * width + v)), load_reals(g->scale), before);
-      else if (exact)
-        after = times_plus(chain[v][s], spread_real(p->record + AT_SCALE * width + v), before);
-      else
-        after = how == PER_ROW ? times_plus(chain[v][s], load_reals(g->scale), before) : plus(before, chain[v][s]);
+      float *z = g->z + p->hidden[r] * p->ldz;
+      reals after = load_part(z, g->before);
+      if (t.exact && how == PER_ROW) {
+        UNROLL for (int l = 0; l < t.limbs; ++l) after =
+            times_plus(times(reals_of(sum[r * t.limbs + l][s]), spread_real(scale + l)), (*g->scales)->scale[0], after);
+      } else if (t.exact) {
+        after = times_plus(chain[r][s], spread_real(scale), after);
+      } else {
+        after = how == PER_ROW ? times_plus(chain[r][s], (*g->scales)->scale[0], after) : plus(after, chain[r][s]);
+      }
       store_part(z, g->lanes, after);
     }
   }
 }
 
-/* One chunk for a tile of `width` rows of digits. */
-INLINE void multiply_tile(scaling how, bool exact, bool nibbles, int sides, int width, const pass *p) {
-  const bool in_integers = exact && how == PER_ROW; /* to the chunk's end */
-  const int stride = nibbles ? BLOCK_BYTES / 2 : BLOCK_BYTES;
+/* One chunk for a tile. */
+INLINE void multiply_tile(shape t, pass *p) {
+  const scaling how = scaling_of(t.form);
+  const bool in_integers = t.exact && how == PER_ROW; /* to the chunk's end */
+  const int stride = t.only && in_nibbles(t.form) ? BLOCK_BYTES / 2 : BLOCK_BYTES, width = t.limbs * t.rows;
   const int32_t *record = p->record;
   const unsigned char *line[FAR_SIDES];
   uintptr_t soon[FAR_SPAN];
-  reals chain[TILE_DIGITS][FAR_SIDES];
-  ints sum[TILE_DIGITS][FAR_SIDES];
-  UNROLL for (int v = 0; v < width; ++v) { UNROLL for (int s = 0; s < sides; ++s) chain[v][s] = no_reals(); }
-  UNROLL for (int s = 0; s < sides; ++s) line[s] = p->side[s].line;
-  UNROLL for (int s = 0; s < sides / PARTS; ++s) soon[s] = p->soon[s];
-  if (in_integers) begin_sums(sides, width, record + AT_A * width, sum);
+  block_scales ready[2][FAR_SIDES]; /* of this block and the next */
+  const block_scales *by[FAR_SIDES];
+  scale_lines scales[FAR_SIDES];
+  int64_t set = 0, left = p->each;
+  tile_chains chain;
+  tile_sums sum;
+  UNROLL for (int r = 0; r < t.rows; ++r) { UNROLL for (int s = 0; s < t.sides; ++s) chain[r][s] = no_reals(); }
+  UNROLL for (int s = 0; s < t.sides; ++s) line[s] = p->side[s].line;
+  UNROLL for (int s = 0; s < t.sides / PARTS; ++s) soon[s] = p->soon[s];
+  if (in_integers) begin_sums(t.sides, width, record + AT_A * width, sum);
+  if (t.only) {
+    UNROLL for (int s = 0; s < t.sides; ++s) {
+      scales[s].from = p->side[s].scale_lines, scales[s].count = p->blocks, scales[s].lane = p->side[s].lane;
+      put_scales(t.form, &scales[s], 0, 0, &ready[0][s]);
+    }
+  }
   for (int64_t b = 0; b < p->blocks; ++b, record += RECORD_WORDS * width) {
     for (int f = 0; f < p->fetch; ++f) {
-      UNROLL for (int s = 0; s < sides / PARTS; ++s) {
+      UNROLL for (int s = 0; s < t.sides / PARTS; ++s) {
         if (p->near)
           prefetch(soon[s]);
         else
@@ -141,88 +176,80 @@ INLINE void multiply_tile(scaling how, bool exact, bool nibbles, int sides, int 
         soon[s] += 64;
       }
     }
+    UNROLL for (int s = 0; s < t.sides; ++s) by[s] = t.only ? &ready[b % 2][s] : p->side[s].scales[b];
+    if (t.only && b + 1 < p->blocks) {
+      if (--left == 0) left = p->each, ++set;
+      UNROLL for (int s = 0; s < t.sides; ++s) put_scales(t.form, &scales[s], b + 1, set, &ready[(b + 1) % 2][s]);
+    }
     if (in_integers) {
-      add_products(nibbles, sides, width, line, 0, 8, record, sum);
+      add_products(t, line, 0, 8, record, sum);
     } else if (how == PER_HALF) {
       UNROLL for (int h = 0; h < HALVES; ++h) {
-        begin_sums(sides, width, record + (AT_A + h) * width, sum);
-        add_products(nibbles, sides, width, line, 4 * h, 4 * h + 4, record, sum);
-        add_scaled(how, exact, sides, width, record, sum, p, HALVES * b + h, chain);
+        begin_sums(t.sides, width, record + (AT_A + h) * width, sum);
+        add_products(t, line, 4 * h, 4 * h + 4, record, sum);
+        add_scaled(t, h, record, sum, by, chain);
       }
     } else {
       if (how == WITH_OFFSET)
-        begin_centered(exact, sides, width, record + AT_A * width, p, b, sum);
+        begin_centered(t, record + AT_A * width, by, sum);
       else
-        begin_sums(sides, width, record + AT_A * width, sum);
-      add_products(nibbles, sides, width, line, 0, 8, record, sum);
-      add_scaled(how, exact, sides, width, record, sum, p, b, chain);
-      if (how == WITH_OFFSET) subtract_rests(sides, width, record, p, b, chain);
+        begin_sums(t.sides, width, record + AT_A * width, sum);
+      add_products(t, line, 0, 8, record, sum);
+      add_scaled(t, 0, record, sum, by, chain);
+      if (how == WITH_OFFSET) subtract_rests(t, record + AT_B * width, by, chain);
     }
-    UNROLL for (int s = 0; s < sides; ++s) line[s] += stride;
+    UNROLL for (int s = 0; s < t.sides; ++s) line[s] += stride;
   }
-  add_chunk(how, exact, sides, width, p, sum, chain);
+  add_chunk(t, p, sum, chain);
 }
 
-#define OF_WIDTH(how, exact, nibbles, sides, width)      \
-  case width:                                            \
-    multiply_tile(how, exact, nibbles, sides, width, p); \
+#define TILE_SHAPE(limbs, rows) (16 * (limbs) + (rows))
+#define EXACT_TILE(form, only, sides, limbs, rows)                   \
+  case TILE_SHAPE(limbs, rows):                                      \
+    multiply_tile((shape){form, true, only, sides, limbs, rows}, p); \
     break;
-#if TILE_MOST > 2
-#define TILES(name, how, exact, nibbles)                 \
-  static void name(int64_t width, const pass *p) {       \
-    switch (width) {                                     \
-      OF_WIDTH(how, exact, nibbles, SIDES, 1)            \
-      OF_WIDTH(how, exact, nibbles, SIDES, 2)            \
-      OF_WIDTH(how, exact, nibbles, SIDES, 3)            \
-      OF_WIDTH(how, exact, nibbles, SIDES, 4)            \
-      OF_WIDTH(how, exact, nibbles, SIDES, 5)            \
-      OF_WIDTH(how, exact, nibbles, SIDES, 6)            \
-    }                                                    \
-  }                                                      \
-  static void name##_far(int64_t width, const pass *p) { \
-    switch (width) {                                     \
-      OF_WIDTH(how, exact, nibbles, FAR_SIDES, 1)        \
-      OF_WIDTH(how, exact, nibbles, FAR_SIDES, 2)        \
-      OF_WIDTH(how, exact, nibbles, FAR_SIDES, 3)        \
-      OF_WIDTH(how, exact, nibbles, FAR_SIDES, 4)        \
-    }                                                    \
+#define ROUNDED_TILE(form, only, sides, rows)                     \
+  case TILE_SHAPE(1, rows):                                       \
+    multiply_tile((shape){form, false, only, sides, 1, rows}, p); \
+    break;
+#define TILES(name, form)                                                             \
+  static void exact_##name(int which, pass *p) {                                      \
+    switch (which) { EXACT_TILES(EXACT_TILE, EMBED__PANEL_##form, false, SIDES) }     \
+  }                                                                                   \
+  static void rounded_##name(int which, pass *p) {                                    \
+    switch (which) { ROUNDED_TILES(ROUNDED_TILE, EMBED__PANEL_##form, false, SIDES) } \
   }
-#define TILE_OF(far, name) ((far) ? name##_far : name)
-#else
-#define TILES(name, how, exact, nibbles)           \
-  static void name(int64_t width, const pass *p) { \
-    switch (width) {                               \
-      OF_WIDTH(how, exact, nibbles, SIDES, 1)      \
-      OF_WIDTH(how, exact, nibbles, SIDES, 2)      \
-    }                                              \
+#define ONLY_TILES(name, form)                                                                \
+  static void exact_only_##name(int which, pass *p) {                                         \
+    switch (which) { EXACT_ONLY_TILES(EXACT_TILE, EMBED__PANEL_##form, true, FAR_SIDES) }     \
+  }                                                                                           \
+  static void rounded_only_##name(int which, pass *p) {                                       \
+    switch (which) { ROUNDED_ONLY_TILES(ROUNDED_TILE, EMBED__PANEL_##form, true, FAR_SIDES) } \
   }
-#define TILE_OF(far, name) ((void)(far), name)
-#endif
-TILES(exact_per_row, PER_ROW, true, false)
-TILES(exact_per_block, PER_BLOCK, true, false)
-TILES(exact_with_offset, WITH_OFFSET, true, false)
-TILES(exact_per_half, PER_HALF, true, false)
-TILES(exact_per_block_nibbles, PER_BLOCK, true, true)
-TILES(exact_with_offset_nibbles, WITH_OFFSET, true, true)
-TILES(rounded_per_row, PER_ROW, false, false)
-TILES(rounded_per_block, PER_BLOCK, false, false)
-TILES(rounded_with_offset, WITH_OFFSET, false, false)
-TILES(rounded_per_half, PER_HALF, false, false)
-TILES(rounded_per_block_nibbles, PER_BLOCK, false, true)
-TILES(rounded_with_offset_nibbles, WITH_OFFSET, false, true)
+TILES(i8, I8)
+TILES(q8_0, Q8_0)
+TILES(i4, I4)
+TILES(q5_k, Q5_K)
+TILES(q6_k, Q6_K)
+ONLY_TILES(i8, I8)
+ONLY_TILES(q8_0, Q8_0)
+ONLY_TILES(i4, I4)
+ONLY_TILES(q4_k, Q4_K)
+ONLY_TILES(q5_k, Q5_K)
+ONLY_TILES(q6_k, Q6_K)
 
-typedef void tile_function(int64_t width, const pass *p);
+typedef void tile_function(int which, pass *p);
 
-INLINE tile_function *tile_of(embed__panel_form form, bool exact, bool nibbles, bool far) {
-  switch (scaling_of(form)) {
-    case PER_ROW: return exact ? TILE_OF(far, exact_per_row) : TILE_OF(far, rounded_per_row);
-    case PER_HALF: return exact ? TILE_OF(far, exact_per_half) : TILE_OF(far, rounded_per_half);
-    case WITH_OFFSET:
-      if (exact) return nibbles ? TILE_OF(far, exact_with_offset_nibbles) : TILE_OF(far, exact_with_offset);
-      return nibbles ? TILE_OF(far, rounded_with_offset_nibbles) : TILE_OF(far, rounded_with_offset);
-    default:
-      if (exact) return nibbles ? TILE_OF(far, exact_per_block_nibbles) : TILE_OF(far, exact_per_block);
-      return nibbles ? TILE_OF(far, rounded_per_block_nibbles) : TILE_OF(far, rounded_per_block);
+/* Q4_0 is multiplied as I4 is, and Q4_K as Q5_K but where its nibbles are taken as they are. */
+INLINE tile_function *tile_of(embed__panel_form form, bool exact, bool only) {
+#define TILE_OF(name) (only ? exact ? exact_only_##name : rounded_only_##name : exact ? exact_##name : rounded_##name)
+  switch (form) {
+    case EMBED__PANEL_I8: return TILE_OF(i8);
+    case EMBED__PANEL_Q8_0: return TILE_OF(q8_0);
+    case EMBED__PANEL_Q4_K: return only ? exact ? exact_only_q4_k : rounded_only_q4_k : exact ? exact_q5_k : rounded_q5_k;
+    case EMBED__PANEL_Q5_K: return TILE_OF(q5_k);
+    case EMBED__PANEL_Q6_K: return TILE_OF(q6_k);
+    default: return TILE_OF(i4);
   }
 }
 
@@ -272,21 +299,24 @@ INLINE void fetch_rows(embed__panel_form form, const job *j, const strip *s, int
     for (int64_t at = begin; at < end; at += 64) prefetch_to_l2((uintptr_t)s->source.row[r] + (uintptr_t)(rows + at));
 }
 
-/* Makes ready blocks [first, first + count); where their lines begin. */
-INLINE const unsigned char *stage(embed__panel_form form, const job *j, const strip *s, int64_t first, int64_t count, bool nibbles, staged *room) {
-  _Alignas(64) unsigned char scales[CHUNK_BLOCKS / K_BLOCKS * (HEADER_BYTES + 2 * ROWS) + CHUNK_BLOCKS * 2 * ROWS];
+/* Makes ready blocks [first, first + count), but for an only tile what that does itself; where their lines begin. scales: a prepared chunk's. */
+INLINE const unsigned char *stage(embed__panel_form form, const job *j, const strip *s, int64_t first, int64_t count, bool only, const unsigned char **scales,
+                                  staged *room) {
+  _Alignas(64) unsigned char of_rows[CHUNK_BLOCKS / K_BLOCKS * (HEADER_BYTES + 2 * ROWS) + CHUNK_BLOCKS * 2 * ROWS];
   if (!j->prepared) {
     fetch_rows(form, j, s, first);
-    scales_of_rows(form, &s->source, s->lanes, first, count, j->group, scales);
-    float_scales(form, scales, count, j->group, room);
-    if (scaling_of(form) == PER_ROW) row_scales(&s->source, s->lanes, j->dim, (unsigned char *)room->scale);
+    scales_of_rows(form, &s->source, s->lanes, first, count, j->group, of_rows);
+    float_scales(form, of_rows, count, j->group, room);
+    if (scaling_of(form) == PER_ROW) row_scales(&s->source, s->lanes, j->dim, of_rows), float_row_scales(of_rows, room);
     bytes_of_rows(form, &s->source, first, count, j->dim, j->group, room->bytes);
     return room->bytes;
   }
   const unsigned char *chunk = s->at + chunk_at(form, first, j->group), *line = chunk + scale_bytes(form, count, j->group);
+  *scales = chunk;
+  if (scaling_of(form) == PER_ROW) float_row_scales(s->at, room);
+  if (only) return line;
   float_scales(form, chunk, count, j->group, room);
-  if (scaling_of(form) == PER_ROW) memcpy(room->scale[0], s->at, sizeof room->scale[0]);
-  if (!in_nibbles(form) || nibbles) return line;
+  if (!in_nibbles(form)) return line;
   bytes_of_nibbles(line, count, room->bytes);
   return room->bytes;
 }
@@ -318,15 +348,12 @@ INLINE void fetch_share(fetching *f, int span, pass *p) {
 
 /* The strips of a step stand as far apart as the call's rows let them: far streams. */
 INLINE void multiply(embed__panel_form form, const job *j, int64_t n) {
-  const int64_t blocks = j->x.blocks, panels = (j->count + ROWS - 1) / ROWS, tiles = tiles_of(j->x.count, TILE_DIGITS);
-  const int64_t far_digits = scaling_of(form) == PER_ROW ? FAR_ROW_DIGITS : FAR_DIGITS;
-  const bool far = j->prepared && j->x.count <= far_digits && panels > SIDES / PARTS;
-  const int span = far ? FAR_SPAN : SIDES / PARTS;
+  const int64_t blocks = j->x.blocks, panels = (j->count + ROWS - 1) / ROWS, tiles = j->x.tiles;
+  const bool only = j->prepared && tiles == 1 && panels > SIDES / PARTS && is_only_tile(j->exact, j->x.tile->limbs, j->x.tile->rows);
+  const int span = only ? FAR_SPAN : SIDES / PARTS;
   const int64_t steps = (panels + span - 1) / span;
-  const bool nibbles = j->prepared && in_nibbles(form) && tiles == 1;
-  tile_function *const multiply_one = tile_of(form, j->exact, nibbles, far);
-  const int64_t least = tiles ? j->x.count / tiles : 0, wide = tiles ? j->x.count % tiles : 0; /* as nth_tile has them */
-  const bool kept = j->exact || blocks == 0;                                                   /* limbs of a hidden row are added to each other */
+  tile_function *const multiply_one = tile_of(form, j->exact, only);
+  const bool kept = j->exact || blocks == 0; /* chunks of a hidden row are added to each other */
   staged room[FAR_SPAN];
   strip s[FAR_SPAN];
   fetching fetch;
@@ -337,29 +364,28 @@ INLINE void multiply(embed__panel_form form, const job *j, int64_t n) {
     for (int side = 0; side < span; ++side) begin_strip(j, step + side * steps, panels, step, &s[side]);
     for (int64_t first = 0; first < blocks; first += CHUNK_BLOCKS) {
       p.blocks = blocks - first < CHUNK_BLOCKS ? blocks - first : CHUNK_BLOCKS;
+      p.each = group_columns(form, j->group) / BLOCK_COLUMNS;
       p.ldz = j->ldz;
       for (int side = 0; side < span; ++side) {
-        const unsigned char *line = stage(form, j, &s[side], first, p.blocks, nibbles, &room[side]);
+        const unsigned char *scales = NULL, *line = stage(form, j, &s[side], first, p.blocks, only, &scales, &room[side]);
         for (int part = 0; part < PARTS; ++part) {
           int64_t lanes = s[side].lanes - part * LANES;
           lane_group *g = &p.side[side * PARTS + part];
           g->line = line + part * (int)sizeof(ints);
-          g->scale = room[side].scale[0] + part * LANES;
-          g->rest = room[side].rest[0] + part * LANES;
-          g->center = room[side].center[0] + part * LANES;
+          g->scales = (const block_scales(*)[PARTS]) & room[side].scales[0][part];
+          g->scale_lines = scales;
+          g->lane = part * LANES;
           g->lanes = lanes < 0 ? 0 : lanes < LANES ? lanes : LANES;
           g->before = kept || first > 0 ? g->lanes : 0;
           g->z = j->z + s[side].row + (g->lanes ? part * LANES : 0);
         }
       }
       begin_fetching(form, j, s, span, first, p.blocks, tiles, &fetch);
-      digit_tile tile = {.first = 0};
-      for (int64_t t = 0; t < tiles; ++t, tile.first += tile.width) {
-        tile.width = least + (t < wide);
-        p.record = j->x.record + RECORD_WORDS * (tile.first * blocks + tile.width * first);
-        p.hidden = j->x.hidden + tile.first;
+      for (const digit_tile *t = j->x.tile; t < j->x.tile + tiles; ++t) {
+        p.record = j->x.record + RECORD_WORDS * (t->first * blocks + t->limbs * t->rows * first);
+        p.hidden = t->hidden;
         fetch_share(&fetch, span, &p);
-        multiply_one(tile.width, &p);
+        multiply_one(TILE_SHAPE(t->limbs, t->rows), &p);
       }
     }
   }
@@ -371,19 +397,19 @@ INLINE void multiply(embed__panel_form form, const job *j, int64_t n) {
   }                                                                                                                                                       \
   static void pack_exact_##name(const float *x, int64_t ldx, int64_t n, int64_t dim, int32_t group, void *packed) {                                       \
     (void)group;                                                                                                                                          \
-    pack_digits(form, EMBED__EXACT, TILE_DIGITS, x, ldx, n, dim, packed);                                                                                 \
+    pack_digits(form, EMBED__EXACT, ROUNDED_ROWS, PAIRED_LIMBS, x, ldx, n, dim, packed);                                                                  \
   }                                                                                                                                                       \
   static void pack_rounded_##name(const float *x, int64_t ldx, int64_t n, int64_t dim, int32_t group, void *packed) {                                     \
     (void)group;                                                                                                                                          \
-    pack_digits(form, EMBED__ROUNDED_Q8_0, TILE_DIGITS, x, ldx, n, dim, packed);                                                                          \
+    pack_digits(form, EMBED__ROUNDED_Q8_0, ROUNDED_ROWS, PAIRED_LIMBS, x, ldx, n, dim, packed);                                                           \
   }                                                                                                                                                       \
   static void prepared_##name(embed__activation activation, const void *rows, int64_t stride, int64_t soon, int64_t count, const void *packed, int64_t n, \
                               int64_t dim, int32_t group, float *z, int64_t ldz) {                                                                        \
-    multiply(form, &(job){rows, stride, soon, count, dim, group, digits_at(packed, n, dim, activation), z, ldz, true, activation == EMBED__EXACT}, n);    \
+    multiply(form, &(job){rows, stride, soon, count, dim, group, digits_at(packed, n, dim), z, ldz, true, activation == EMBED__EXACT}, n);                \
   }                                                                                                                                                       \
   static void in_place_##name(embed__activation activation, const void *rows, int64_t stride, int64_t soon, int64_t count, const void *packed, int64_t n, \
                               int64_t dim, int32_t group, float *z, int64_t ldz) {                                                                        \
-    multiply(form, &(job){rows, stride, soon, count, dim, group, digits_at(packed, n, dim, activation), z, ldz, false, activation == EMBED__EXACT}, n);   \
+    multiply(form, &(job){rows, stride, soon, count, dim, group, digits_at(packed, n, dim), z, ldz, false, activation == EMBED__EXACT}, n);               \
   }                                                                                                                                                       \
   ACTIVATION(prepared_##name, exact, EMBED__EXACT)                                                                                                        \
   ACTIVATION(prepared_##name, rounded, EMBED__ROUNDED_Q8_0)                                                                                               \

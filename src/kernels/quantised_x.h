@@ -2,12 +2,14 @@
 /* Hidden rows as int8 digits. Plain loops over 32 columns, which the levels compile for their vectors; every operation
  * is exact or rounds once, so that the bits are the same.
  *
- * Packed: a line that begins with the number of rows of digits (int64); for each its hidden row (int32), up to a line's
- * end; then rows of digits in tiles of up to TILE_DIGITS, the first ones one wider where they do not divide evenly. A
- * tile is a record for each block: 8 words of 4 digits, a scale, a, b and a last word, all as [..][width of the tile].
- *   scale   exact: the limb's in this chunk
+ * Packed: a line that begins with the number of tiles (int64); a digit_tile for each, up to a line's end; then their records. A
+ * tile has hidden rows of as many limbs each, whose rows of digits stand one after the other: v = row * limbs + limb. It is
+ * a record for each block: 8 words of 4 digits, a scale, a, b and a last word, all as [..][rows of digits of the tile], scale
+ * and b but for what follows at a row's first limb.
+ *   scale   exact: the largest limb's in this chunk, for I8 every limb's
  *   a, b    -zero * sum of the digits, of the whole chunk in its first block for I8 exact, and 0; PER_HALF -zero * sum of
- *           either half; WITH_OFFSET -sum of the digits, times a lane's center, and as a float that sum, of rounded digits times scale
+ *           either half; WITH_OFFSET -sum of the digits in 16 bits, times a lane's center, and as a float the row's sum in the unit of its
+ *           first limb, of rounded digits times scale
  * Of rounded digits MAGIC is added to a but WITH_OFFSET, of PER_HALF to b too, and the last word is -3 * 2^22 * scale: the float whose bits
  * the sum is, times scale, plus that, is float(isum) * scale in one FMA. Both products fit in 24 bits, so it rounds once.
  * I8, whose products wait for the row's scale, has no use for it. */
@@ -21,6 +23,8 @@
 
 enum {
   MOST_LIMBS = 6,
+  LEAST_LIMBS = 2,   /* of exact digits: fewer end in zeros */
+  MOST_ROWS = 8,     /* of a tile */
   FEW_COLUMNS = 256, /* of which a row's weights may well leave out all but the smallest numbers */
   RECORD_WORDS = 12, /* per row of digits and block */
   AT_SCALE = 8,
@@ -31,35 +35,31 @@ enum {
   INFINITE = 0x7F800000,
 };
 
+/* Hidden rows whose digits are multiplied together. */
+typedef struct digit_tile {
+  int64_t first; /* row of digits */
+  int32_t limbs, rows;
+  int32_t hidden[MOST_ROWS];
+} digit_tile;
+
 typedef struct digits {
-  int64_t count; /* rows of digits */
-  const int32_t *hidden;
+  int64_t tiles;
+  const digit_tile *tile;
   const int32_t *record;
   int64_t blocks;
 } digits;
 
-typedef struct digit_tile {
-  int64_t first, width;
-} digit_tile;
-
-INLINE int64_t tiles_of(int64_t count, int64_t most) { return (count + most - 1) / most; }
-INLINE digit_tile nth_tile(int64_t count, int64_t tiles, int64_t t) {
-  int64_t wide = count % tiles;
-  digit_tile tile = {t * (count / tiles) + (t < wide ? t : wide), count / tiles + (t < wide)};
-  return tile;
-}
+INLINE int64_t most_digits(int64_t n, embed__activation activation) { return activation == EMBED__EXACT ? MOST_LIMBS * n : n; }
+INLINE int64_t tile_list_bytes(int64_t n) { return to_lines(n * (int64_t)sizeof(digit_tile)); }
 
 INLINE int64_t digits_bytes(int64_t n, int64_t dim, embed__activation activation) {
-  int64_t rows = activation == EMBED__EXACT ? MOST_LIMBS * n : n;
-  return 64 + to_lines(4 * rows) + to_lines(4 * RECORD_WORDS * rows * blocks_of(dim));
+  return 64 + tile_list_bytes(n) + to_lines(4 * RECORD_WORDS * most_digits(n, activation) * blocks_of(dim));
 }
 
-INLINE digits digits_at(const void *packed, int64_t n, int64_t dim, embed__activation activation) {
-  int64_t rows = activation == EMBED__EXACT ? MOST_LIMBS * n : n;
-  digits d = {.blocks = blocks_of(dim)};
-  memcpy(&d.count, packed, sizeof d.count);
-  d.hidden = (const int32_t *)((const unsigned char *)packed + 64);
-  d.record = (const int32_t *)((const unsigned char *)packed + 64 + to_lines(4 * rows));
+INLINE digits digits_at(const void *packed, int64_t n, int64_t dim) {
+  digits d = {.tile = (const digit_tile *)((const unsigned char *)packed + 64), .blocks = blocks_of(dim)};
+  memcpy(&d.tiles, packed, sizeof d.tiles);
+  d.record = (const int32_t *)((const unsigned char *)packed + 64 + tile_list_bytes(n));
   return d;
 }
 
@@ -135,7 +135,13 @@ INLINE int limbs_of_row(const float *x, int64_t dim) {
     double typical = (double)power_of_two((int)(exponents / numbers) - 127 < -149 ? -149 : (int)(exponents / numbers) - 127);
     return dim < FEW_COLUMNS || left_over > 0x1p-24 * typical * (double)dim ? MOST_LIMBS : 4;
   }
-  return low & 0xFF ? 4 : low & 0xFFFF ? 3 : low & 0xFFFFFF ? 2 : 1;
+  return low & 0xFF ? 4 : low & 0xFFFF ? 3 : LEAST_LIMBS;
+}
+
+/* What limb l counts in, of what the first one does: as limb_scales has them. */
+INLINE float unit_of_limb(int l) {
+  static const float unit[MOST_LIMBS] = {1, 0x1p-8f, 0x1p-16f, 0x1p-24f, 0x1p-31f, 0x1p-39f};
+  return unit[l];
 }
 
 /* Scales of a chunk's limbs, the largest first; NaN where it has no step. */
@@ -197,87 +203,95 @@ INLINE void rounded_block(const float *x, int64_t columns, int8_t digit[BLOCK_CO
   *scale = half < 0x7C00 ? embed__f32_of_f16(half) : NAN; /* past what Q8_0 can hold */
 }
 
-/* record: of the block, at the row's place in a tile `width` wide; by: what multiplies the sum of the digits. */
-INLINE void put_record(int32_t *record, int64_t width, embed__panel_form form, const int8_t digit[BLOCK_COLUMNS], float scale, float by) {
+/* record: of the block, at the row of digits' place in a tile of `width` of them. The sum of the digits. */
+INLINE int32_t put_digits(int32_t *record, int64_t width, embed__panel_form form, const int8_t digit[BLOCK_COLUMNS]) {
   int32_t half[HALVES] = {0}, zero = zero_of(form);
   for (int j = 0; j < BLOCK_COLUMNS / 2; ++j) half[0] += digit[j];
   for (int j = BLOCK_COLUMNS / 2; j < BLOCK_COLUMNS; ++j) half[1] += digit[j];
   for (int g = 0; g < 8; ++g) memcpy(record + g * width, digit + 4 * g, 4);
-  memcpy(record + AT_SCALE * width, &scale, 4);
-  record[AT_A * width] = -(scaling_of(form) == WITH_OFFSET ? 1 : zero) * (half[0] + (scaling_of(form) == PER_HALF ? 0 : half[1]));
+  const int32_t both = half[0] + (scaling_of(form) == PER_HALF ? 0 : half[1]);
+  record[AT_A * width] = scaling_of(form) == WITH_OFFSET ? (uint16_t)-both : -zero * both;
   record[AT_B * width] = scaling_of(form) == PER_HALF ? -zero * half[1] : 0;
-  if (scaling_of(form) != WITH_OFFSET) return;
-  float sum = by * (float)(half[0] + half[1]);
-  memcpy(record + AT_B * width, &sum, 4);
+  return half[0] + half[1];
 }
 
-/* The rows of digits of one hidden row: their records of block 0, and the widths of their tiles. */
-typedef struct places {
-  int32_t *at[MOST_LIMBS];
-  int64_t width[MOST_LIMBS];
-  int limbs;
-} places;
+INLINE void put_float(int32_t *record, int64_t width, int at, float value) { memcpy(record + at * width, &value, 4); }
 
-static void pack_exact_row(embed__panel_form form, const places *p, const float *x, int64_t dim) {
+/* record: of block 0, at the row's first limb. */
+static void pack_exact_row(embed__panel_form form, int32_t *record, int64_t width, int limbs, const float *x, int64_t dim) {
   for (int64_t first = 0; first < dim; first += CHUNK_BLOCKS * BLOCK_COLUMNS) {
     int64_t end = first + chunk_columns(dim, first);
     int32_t largest = largest_bits(x + first, end - first), total[MOST_LIMBS] = {0};
+    int32_t *const chunk = record + RECORD_WORDS * width * (first / BLOCK_COLUMNS);
     float scale[MOST_LIMBS];
     limb_scales(largest, scale);
     for (int64_t j = first; j < end; j += BLOCK_COLUMNS) {
       int8_t digit[MOST_LIMBS][BLOCK_COLUMNS];
-      limbs_of_block(x + j, end - j, largest, p->limbs, digit);
-      for (int l = 0; l < p->limbs; ++l) {
-        int32_t *record = p->at[l] + RECORD_WORDS * p->width[l] * (j / BLOCK_COLUMNS);
-        put_record(record, p->width[l], form, digit[l], scale[l], 1);
-        total[l] += record[AT_A * p->width[l]];
+      int32_t *const at = record + RECORD_WORDS * width * (j / BLOCK_COLUMNS);
+      double sum = 0; /* exact: 12 bits from 2^-39 up */
+      limbs_of_block(x + j, end - j, largest, limbs, digit);
+      for (int l = 0; l < limbs; ++l) {
+        sum += (double)put_digits(at + l, width, form, digit[l]) * (double)unit_of_limb(l);
+        put_float(at + l, width, AT_SCALE, scale[l]);
+        total[l] += at[AT_A * width + l];
       }
+      if (scaling_of(form) == WITH_OFFSET) put_float(at, width, AT_B, (float)sum);
     }
-    if (scaling_of(form) != PER_ROW) continue;
-    for (int l = 0; l < p->limbs; ++l) p->at[l][RECORD_WORDS * p->width[l] * (first / BLOCK_COLUMNS) + AT_A * p->width[l]] = total[l];
+    for (int l = 0; scaling_of(form) == PER_ROW && l < limbs; ++l) chunk[AT_A * width + l] = total[l];
   }
 }
 
-static void pack_rounded_row(embed__panel_form form, const places *p, const float *x, int64_t dim) {
-  for (int64_t j = 0; j < dim; j += BLOCK_COLUMNS) {
+static void pack_rounded_row(embed__panel_form form, int32_t *record, int64_t width, const float *x, int64_t dim) {
+  for (int64_t j = 0; j < dim; j += BLOCK_COLUMNS, record += RECORD_WORDS * width) {
     float scale;
     int8_t digit[BLOCK_COLUMNS];
     rounded_block(x + j, dim - j, digit, &scale);
-    int32_t *record = p->at[0] + RECORD_WORDS * p->width[0] * (j / BLOCK_COLUMNS);
-    put_record(record, p->width[0], form, digit, scale, scale);
+    const int32_t sum = put_digits(record, width, form, digit);
+    put_float(record, width, AT_SCALE, scale);
     if (scaling_of(form) == PER_ROW) continue;
-    float less = -0x1.8p23f * scale;
-    if (scaling_of(form) != WITH_OFFSET) record[AT_A * p->width[0]] += MAGIC;
-    if (scaling_of(form) == PER_HALF) record[AT_B * p->width[0]] += MAGIC;
-    memcpy(record + AT_MAGIC * p->width[0], &less, 4);
+    if (scaling_of(form) != WITH_OFFSET) record[AT_A * width] += MAGIC;
+    if (scaling_of(form) == PER_HALF) record[AT_B * width] += MAGIC;
+    if (scaling_of(form) == WITH_OFFSET) put_float(record, width, AT_B, scale * (float)sum);
+    put_float(record, width, AT_MAGIC, -0x1.8p23f * scale);
   }
 }
 
-/* most: the level's widest tile. */
-static inline void pack_digits(embed__panel_form form, embed__activation activation, int64_t most, const float *x, int64_t ldx, int64_t n, int64_t dim,
-                               void *packed) {
-  const int64_t blocks = blocks_of(dim);
+/* Hidden rows of so many limbs in tiles of up to `most`, evenly, the first ones one wider where they do not divide. */
+static inline void add_tiles(const int32_t *limbs_of_rows, int64_t n, int32_t limbs, int64_t most, int64_t *count, digit_tile *tile) {
+  int64_t rows = 0, first = *count ? tile[*count - 1].first + (int64_t)tile[*count - 1].limbs * tile[*count - 1].rows : 0;
+  for (int64_t i = 0; i < n; ++i) rows += limbs_of_rows[i] == limbs;
+  const int64_t tiles = (rows + most - 1) / most;
+  for (int64_t i = 0, t = 0; t < tiles; ++t) {
+    digit_tile *to = &tile[(*count)++];
+    *to = (digit_tile){.first = first, .limbs = limbs};
+    for (const int64_t width = rows / tiles + (t < rows % tiles); to->rows < width; ++i)
+      if (limbs_of_rows[i] == limbs) to->hidden[to->rows++] = (int32_t)i;
+    first += (int64_t)limbs * to->rows;
+  }
+}
+
+/* most_rows: of a tile of rounded digits; paired: of exact ones two rows make a tile where they have up to so many limbs each. */
+static inline void pack_digits(embed__panel_form form, embed__activation activation, int64_t most_rows, int paired, const float *x, int64_t ldx, int64_t n,
+                               int64_t dim, void *packed) {
   const bool exact = activation == EMBED__EXACT;
-  int32_t *hidden = (int32_t *)((unsigned char *)packed + 64);
-  int32_t *records = (int32_t *)((unsigned char *)packed + 64 + to_lines(4 * (exact ? MOST_LIMBS * n : n)));
+  digit_tile *const tile = (digit_tile *)((unsigned char *)packed + 64);
+  int32_t *const records = (int32_t *)((unsigned char *)packed + 64 + tile_list_bytes(n));
+  int32_t *const limbs_of_rows = records; /* until the first is written */
   int64_t count = 0;
-  for (int64_t i = 0; i < n; ++i)
-    for (int l = exact ? limbs_of_row(x + i * ldx, dim) : 1; l > 0; --l) hidden[count++] = (int32_t)i;
+  for (int64_t i = 0; dim > 0 && i < n; ++i) limbs_of_rows[i] = exact ? limbs_of_row(x + i * ldx, dim) : 1;
+  for (int32_t limbs = 1; dim > 0 && limbs <= MOST_LIMBS; ++limbs)
+    add_tiles(limbs_of_rows, n, limbs, !exact ? most_rows : limbs <= paired ? 2 : 1, &count, tile);
   memcpy(packed, &count, sizeof count);
-  int64_t tiles = tiles_of(count, most), t = 0;
-  for (int64_t v = 0; v < count;) {
-    places p = {.limbs = 0};
-    int64_t i = hidden[v];
-    for (; v < count && hidden[v] == i; ++v, ++p.limbs) {
-      digit_tile tile = nth_tile(count, tiles, t);
-      if (v >= tile.first + tile.width) tile = nth_tile(count, tiles, ++t);
-      p.at[p.limbs] = records + RECORD_WORDS * tile.first * blocks + (v - tile.first);
-      p.width[p.limbs] = tile.width;
+  for (int64_t t = 0; t < count; ++t) {
+    const int64_t width = (int64_t)tile[t].limbs * tile[t].rows;
+    int32_t *const record = records + RECORD_WORDS * tile[t].first * blocks_of(dim);
+    for (int64_t r = 0; r < tile[t].rows; ++r) {
+      const float *row = x + tile[t].hidden[r] * ldx;
+      if (exact)
+        pack_exact_row(form, record + r * tile[t].limbs, width, tile[t].limbs, row, dim);
+      else
+        pack_rounded_row(form, record + r, width, row, dim);
     }
-    if (exact)
-      pack_exact_row(form, &p, x + i * ldx, dim);
-    else
-      pack_rounded_row(form, &p, x + i * ldx, dim);
   }
 }
 

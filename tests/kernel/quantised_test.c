@@ -331,25 +331,29 @@ static void check_nonfinite_of(const embed__kernels *k, const struct kind *kind,
       *at = before;
     }
     guarded_free(panels);
-    /* A scale that is no number is seen in its own row's products. */
-    unsigned char saved[4], *scale = s.table.at + 5 * s.row_bytes + (kind->form == EMBED__PANEL_I8 ? dim : kind->half[0]);
-    memcpy(saved, scale, 4);
-    if (kind->form == EMBED__PANEL_I8)
-      embed__put_le_f32(scale, NAN);
-    else
-      embed__put_le_u16(scale, 0x7E00);
-    panels = panels_of(&k->panel, &s, 0, 17, false);
-    products(&k->panel, &s, activations[a], true, panels.at, 17, 0, 7, z);
-    for (int64_t i = 0; i < 7; ++i) {
-      for (int64_t r = 0; r < 17; ++r) {
-        if (r == 5)
-          assert_true(isnan(z[i * 17 + r]));
-        else
-          assert_same_bits(z + i * 17 + r, clean + i * 17 + r, 4);
+    /* A scale, or an offset, that is no number or infinite is seen in its own row's products. */
+    for (int bad = 0; bad < 6; ++bad) {
+      static const uint16_t halves[] = {0x7E00, 0x7C00, 0xFC00};
+      if (bad >= 3 && kind->half[1] < 0) break;
+      unsigned char saved[4], *scale = s.table.at + 5 * s.row_bytes + (kind->form == EMBED__PANEL_I8 ? dim : kind->half[bad / 3]);
+      memcpy(saved, scale, 4);
+      if (kind->form == EMBED__PANEL_I8)
+        embed__put_le_f32(scale, embed__f32_of_f16(halves[bad % 3]));
+      else
+        embed__put_le_u16(scale, halves[bad % 3]);
+      panels = panels_of(&k->panel, &s, 0, 17, false);
+      products(&k->panel, &s, activations[a], true, panels.at, 17, 0, 7, z);
+      for (int64_t i = 0; i < 7; ++i) {
+        for (int64_t r = 0; r < 17; ++r) {
+          if (r == 5)
+            assert_true(bad % 3 == 0 ? isnan(z[i * 17 + r]) : !isfinite(z[i * 17 + r]));
+          else
+            assert_same_bits(z + i * 17 + r, clean + i * 17 + r, 4);
+        }
       }
+      memcpy(scale, saved, 4);
+      guarded_free(panels);
     }
-    memcpy(scale, saved, 4);
-    guarded_free(panels);
   }
   setup_free(&s);
 }
@@ -375,6 +379,45 @@ static void check_control(const embed__kernels *k) {
 static void control_bits_stay_as_they_are(void **state) {
   (void)state;
   each_level(0, check_control);
+}
+
+/* Weights and digits at their ends, all of one sign: what a level adds up in few bits. */
+static void check_largest(const embed__kernels *k) {
+  static const float ends[] = {0x1.FBFBFCp0f, -0x1.FBFBFCp0f, 0x1.010102p0f, -0x1.010102p0f, 0x1.FDFEFEp0f, 0x1.80808p0f, -0x1.80808p0f};
+  enum { ENDS = sizeof ends / sizeof *ends };
+  static float want[ENDS * ROWS], z[ENDS * ROWS];
+  const embed__kernels scalar = scalar_kernels();
+  uint64_t state = 9;
+  for (int f = 0; f < FORMS; ++f) {
+    setup s = setup_new(&kinds[f], 1024, 32, ROWS, ENDS, &state);
+    for (int64_t i = 0; i < ENDS; ++i)
+      for (int64_t j = 0; j < s.dim; ++j) s.x[i * s.ldx + j] = ends[i];
+    for (int fill = 0; fill < 3; ++fill) {
+      random_rows(&s, &state);
+      for (int64_t b = 0; b < s.table_bytes; ++b) s.table.at[b] = (unsigned char)(fill == 0 ? 0xFF : fill == 1 ? 0x80 : b % 2 ? 0x7F : 0x80);
+      for (int64_t r = 0; r < ROWS; ++r) { /* finite scales */
+        unsigned char *row = s.table.at + r * s.row_bytes;
+        const int64_t columns = kinds[f].block_columns ? kinds[f].block_columns : 32, bytes = kinds[f].block_bytes ? kinds[f].block_bytes : 18;
+        if (kinds[f].form == EMBED__PANEL_I8) embed__put_le_f32(row + s.dim, 0.5f);
+        for (int64_t b = 0; b < s.dim / columns; ++b)
+          for (int h = 0; h < 2 && kinds[f].half[h] >= 0; ++h) embed__put_le_u16(row + b * bytes + kinds[f].half[h], h ? 0x2E66 : 0x3C00);
+      }
+      guarded panels = panels_of(&scalar.panel, &s, 0, ROWS, false);
+      for (int a = 0; a < 2; ++a)
+        for (int64_t n = 1; n <= ENDS; n += n == 1 ? 1 : 5) {
+          products(&scalar.panel, &s, activations[a], true, panels.at, ROWS, 0, n, want);
+          products(&k->panel, &s, activations[a], true, panels.at, ROWS, 0, n, z);
+          assert_same_bits(z, want, (size_t)(n * ROWS) * 4);
+          if (a == 0 && n == ENDS) assert_true(largest_error(&s, want, s.x, s.ldx) <= 0x1p-24 * (256 + 1024 / 16)); /* all products are alike */
+        }
+      guarded_free(panels);
+    }
+    setup_free(&s);
+  }
+}
+static void the_largest_sums_do_not_overflow(void **state) {
+  (void)state;
+  each_level(0, check_largest);
 }
 
 static void sizes_that_do_not_fit_are_refused(void **state) {
@@ -456,6 +499,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(outliers_that_meet_zeros_leave_the_rest_exact),
     cmocka_unit_test(what_is_no_number_touches_its_own_products_alone),
     cmocka_unit_test(control_bits_stay_as_they_are),
+    cmocka_unit_test(the_largest_sums_do_not_overflow),
     cmocka_unit_test(sizes_that_do_not_fit_are_refused),
     cmocka_unit_test(timed_cases_run),
 };

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hidden rows as rows of digits in tiles (quantised.h has what digits are).
+/* Hidden rows as rows of digits in tiles of 16 (quantised.h has what digits are). Exact ones that are scaled for every block stand together,
+ * the limbs of a hidden row one after the other and all in one tile, where every row has as many; other tiles are filled.
  *
- * Packed: a line with the number of rows of digits; for each its hidden row (int32), up to a line's end; then
+ * Packed: a line with the number of rows of digits, or of tiles that are listed; then
+ *   hidden  for each row of digits its hidden row (int32), up to a line's end, or
+ *   tile    exact and scaled for every block: a digit_tile for each, up to a line's end
  *   chunks  exact: [tiles][chunks] of chunk_scales
  *   by      rounded: [tiles][blocks][16] floats, the scales of the digits
- *   sums    of forms with offsets: [tiles][blocks][16] floats, the sum of the digits, of rounded ones times by
+ *   sums    of forms with offsets: [tiles][blocks][16] floats, the sums of the hidden rows' digits in the unit of the first, of rounded ones
+ *           times by
  *   digits  [tiles][pairs][16][64], a row's digits of two blocks; and room for what is loaded with the last ones */
 #ifndef EMBED__AMX_DIGITS_H
 #define EMBED__AMX_DIGITS_H
@@ -14,7 +18,8 @@
 
 enum { CHUNK_PAIRS = CHUNK_BLOCKS / 2 };
 
-/* Of 16 rows of digits and a chunk: what multiplies a sum, and -128 * sum of the digits. */
+/* Of a tile and a chunk: what multiplies the sum of a row of digits and -128 * the sum of those digits, or what multiplies that of a hidden
+ * row, where tiles are listed. */
 typedef struct chunk_scales {
   float scale[TILE_ROWS];
   int32_t added[TILE_ROWS];
@@ -23,18 +28,25 @@ typedef struct chunk_scales {
 typedef struct packed_rows {
   int64_t *count;
   int32_t *hidden;
+  digit_tile *tile;
   chunk_scales *scales;
   float (*by)[TILE_ROWS], (*sums)[TILE_ROWS];
   int8_t *digits;
   int64_t pairs, chunks, blocks, bytes;
 } packed_rows;
 
+INLINE bool in_list(embed__panel_form form, bool exact) { return exact && scaling_of(form) != PER_ROW; }
+
 INLINE packed_rows parts_of(embed__panel_form form, bool exact, const void *packed, int64_t n, int64_t dim) {
-  const int64_t rows = exact ? MOST_LIMBS * n : n, tiles = tiles_for(rows), blocks = blocks_of(dim), floats = tiles * blocks * TILE_ROWS * 4;
+  const bool listed = in_list(form, exact);
+  const int64_t rows = exact ? MOST_LIMBS * n : n, blocks = blocks_of(dim);
+  const int64_t tiles = listed ? n / (TILE_ROWS / MOST_LIMBS) + MOST_LIMBS : tiles_for(rows); /* of each number of limbs one may not be full */
+  const int64_t floats = tiles * blocks * TILE_ROWS * 4;
   unsigned char *const begin = (unsigned char *)(uintptr_t)packed, *at = begin + 64;
   packed_rows p = {.count = (int64_t *)(void *)begin, .pairs = (blocks + 1) / 2, .chunks = (blocks + CHUNK_BLOCKS - 1) / CHUNK_BLOCKS, .blocks = blocks};
   p.hidden = (int32_t *)(void *)at;
-  at += to_lines(4 * rows);
+  p.tile = (digit_tile *)(void *)at;
+  at += listed ? to_lines(tiles * (int64_t)sizeof(digit_tile)) : to_lines(4 * rows);
   p.scales = (chunk_scales *)(void *)at;
   if (exact) at += tiles * p.chunks * (int64_t)sizeof(chunk_scales);
   p.by = (float(*)[TILE_ROWS])(void *)at;
@@ -59,8 +71,9 @@ INLINE float *float_of(const packed_rows *p, float (*of)[TILE_ROWS], int64_t row
   return of[row / TILE_ROWS * p->blocks + block] + row % TILE_ROWS;
 }
 
-/* Rows of digits [row, row + limbs) of one hidden row. */
-static void pack_limbs(embed__panel_form form, const packed_rows *p, int64_t row, int limbs, const float *x, int64_t dim) {
+/* Rows of digits [row, row + limbs) of one hidden row; place: in the list of tiles, among a tile's rows. */
+static void pack_limbs(embed__panel_form form, const packed_rows *p, int64_t row, int64_t place, int limbs, const float *x, int64_t dim) {
+  const bool listed = in_list(form, true);
   for (int64_t first = 0; first < dim; first += CHUNK_BLOCKS * BLOCK_COLUMNS) {
     const int64_t end = first + chunk_columns(dim, first), chunk = first / (CHUNK_BLOCKS * BLOCK_COLUMNS);
     const int32_t largest = largest_bits(x + first, end - first);
@@ -69,18 +82,20 @@ static void pack_limbs(embed__panel_form form, const packed_rows *p, int64_t row
     limb_scales(largest, scale);
     for (int64_t j = first; j < end; j += BLOCK_COLUMNS) {
       int8_t digit[MOST_LIMBS][BLOCK_COLUMNS];
+      double whole = 0; /* exact, as in quantised_x.h */
       limbs_of_block(x + j, end - j, largest, limbs, digit);
       for (int l = 0; l < limbs; ++l) {
         int32_t sum = 0;
         memcpy(digits_of(p, row + l, j / BLOCK_COLUMNS), digit[l], BLOCK_COLUMNS);
         for (int c = 0; c < BLOCK_COLUMNS; ++c) sum += digit[l][c];
         total[l] += sum;
-        if (scaling_of(form) == WITH_OFFSET) *float_of(p, p->sums, row + l, j / BLOCK_COLUMNS) = (float)sum;
+        whole += (double)sum * (double)unit_of_limb(l);
       }
+      if (scaling_of(form) == WITH_OFFSET) p->sums[row / TILE_ROWS * p->blocks + j / BLOCK_COLUMNS][place] = (float)whole;
     }
-    for (int l = 0; l < limbs; ++l) {
+    for (int l = 0; l < (listed ? 1 : limbs); ++l) {
       chunk_scales *s = p->scales + (row + l) / TILE_ROWS * p->chunks + chunk;
-      s->scale[(row + l) % TILE_ROWS] = scale[l];
+      s->scale[listed ? place : (row + l) % TILE_ROWS] = scale[l];
       s->added[(row + l) % TILE_ROWS] = -zero_of(EMBED__PANEL_I8) * total[l];
     }
   }
@@ -98,28 +113,44 @@ static void pack_rounded(embed__panel_form form, const packed_rows *p, int64_t r
   }
 }
 
-/* Zeros where a tile has no rows, or a pair no second block. */
-INLINE void clear_rest(embed__panel_form form, bool exact, const packed_rows *p) {
-  const int64_t count = *p->count, tiles = tiles_for(count), last = tiles - 1, floats = p->blocks * TILE_ROWS * 4;
-  for (int64_t t = 0; p->blocks % 2 && t < tiles; ++t) memset(p->digits + ((t + 1) * p->pairs - 1) * TILE_BYTES, 0, TILE_BYTES);
-  if (count % TILE_ROWS == 0) return;
-  memset(p->digits + last * p->pairs * TILE_BYTES, 0, (size_t)(p->pairs * TILE_BYTES));
-  if (!exact) memset(p->by + last * p->blocks, 0, (size_t)floats);
-  if (scaling_of(form) == WITH_OFFSET) memset(p->sums + last * p->blocks, 0, (size_t)floats);
+/* Zeros where tile t has no rows, or a pair no second block. */
+INLINE void clear_rest(embed__panel_form form, bool exact, const packed_rows *p, int64_t t, int64_t rows_of_digits) {
+  const int64_t floats = p->blocks * TILE_ROWS * 4;
+  if (p->blocks % 2) memset(p->digits + ((t + 1) * p->pairs - 1) * TILE_BYTES, 0, TILE_BYTES);
+  if (rows_of_digits == TILE_ROWS) return;
+  memset(p->digits + t * p->pairs * TILE_BYTES, 0, (size_t)(p->pairs * TILE_BYTES));
+  if (!exact) memset(p->by + t * p->blocks, 0, (size_t)floats);
+  if (scaling_of(form) == WITH_OFFSET) memset(p->sums + t * p->blocks, 0, (size_t)floats);
+}
+
+static void pack_listed(embed__panel_form form, const packed_rows *p, const float *x, int64_t ldx, int64_t n, int64_t dim) {
+  int32_t *const limbs_of_rows = (int32_t *)(void *)p->digits; /* until the first are written */
+  *p->count = 0;
+  for (int64_t i = 0; dim > 0 && i < n; ++i) limbs_of_rows[i] = limbs_of_row(x + i * ldx, dim);
+  for (int32_t limbs = LEAST_LIMBS; dim > 0 && limbs <= MOST_LIMBS; ++limbs) add_tiles(limbs_of_rows, n, limbs, TILE_ROWS / limbs, p->count, p->tile);
+  for (int64_t t = 0; t < *p->count; ++t) {
+    const digit_tile *const tile = &p->tile[t];
+    clear_rest(form, true, p, t, (int64_t)tile->limbs * tile->rows);
+    for (int r = 0; r < tile->rows; ++r) pack_limbs(form, p, t * TILE_ROWS + (int64_t)r * tile->limbs, r, tile->limbs, x + tile->hidden[r] * ldx, dim);
+  }
 }
 
 INLINE void pack_tiles(embed__panel_form form, bool exact, const float *x, int64_t ldx, int64_t n, int64_t dim, void *packed) {
   const packed_rows p = parts_of(form, exact, packed, n, dim);
   int64_t count = 0;
+  if (in_list(form, exact)) {
+    pack_listed(form, &p, x, ldx, n, dim);
+    return;
+  }
   for (int64_t i = 0; i < n; ++i)
     for (int l = exact ? limbs_of_row(x + i * ldx, dim) : 1; l > 0; --l) p.hidden[count++] = (int32_t)i;
   *p.count = count;
-  clear_rest(form, exact, &p);
+  for (int64_t t = 0; t < tiles_for(count); ++t) clear_rest(form, exact, &p, t, rows_of_tile(count, t));
   for (int64_t row = 0; row < count;) {
     int limbs = 1;
     while (row + limbs < count && p.hidden[row + limbs] == p.hidden[row]) ++limbs;
     if (exact)
-      pack_limbs(form, &p, row, limbs, x + p.hidden[row] * ldx, dim);
+      pack_limbs(form, &p, row, 0, limbs, x + p.hidden[row] * ldx, dim);
     else
       pack_rounded(form, &p, row, x + p.hidden[row] * ldx, dim);
     row += limbs;

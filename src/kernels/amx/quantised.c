@@ -45,7 +45,7 @@ INLINE void begin_side(const job *j, int64_t panel, int64_t panels, int64_t step
   if (j->prepared)
     memcpy(s->scale, s->at, sizeof s->scale);
   else
-    row_scales(&rows, left, j->dim, (unsigned char *)s->scale);
+    row_scales(&rows, left, j->dim, s->scale);
 }
 
 /* Blocks [first, first + count) as lines; of rows in `room`, while the same columns of the next 16 are fetched. */
@@ -188,7 +188,7 @@ typedef void stage_function(const job *j, staged_chunk *s);
 
 /* What a lane's u has too much, in every byte. */
 INLINE ints zeros_of(embed__panel_form form, const staged_chunk *s, int64_t b) {
-  if (scaling_of(form) == WITH_OFFSET) return _mm512_mullo_epi32(_mm512_load_si512(s->of.center[b]), _mm512_set1_epi32(0x01010101));
+  if (scaling_of(form) == WITH_OFFSET) return _mm512_mullo_epi32(bits(as_ints(s->of.scales[b][0].center), 0, 255), _mm512_set1_epi32(0x01010101));
   return _mm512_set1_epi8((char)zero_of(form));
 }
 
@@ -217,7 +217,7 @@ INLINE void stage(embed__panel_form form, const job *j, staged_chunk *s) {
   if (j->prepared) {
     const unsigned char *panel = j->rows + s->row / ROWS * j->stride, *chunk = panel + chunk_at(form, s->first, j->group);
     const unsigned char *line = chunk + scale_bytes(form, s->blocks, j->group);
-    if (scaling_of(form) == PER_ROW) memcpy(s->of.scale[0], panel, sizeof s->of.scale[0]);
+    if (scaling_of(form) == PER_ROW) float_row_scales(panel, &s->of);
     float_scales(form, chunk, s->blocks, j->group, &s->of);
     if (in_nibbles(form))
       signed_nibbles(form, line, s);
@@ -230,48 +230,51 @@ INLINE void stage(embed__panel_form form, const job *j, staged_chunk *s) {
   for (int r = 0; r < ROWS; ++r) fetch_lines((uintptr_t)rows.row[r] + (uintptr_t)(ROWS * j->stride + begin), (end - begin) / 64 + 1);
   scales_of_rows(form, &rows, s->lanes, s->first, s->blocks, j->group, scales);
   float_scales(form, scales, s->blocks, j->group, &s->of);
-  if (scaling_of(form) == PER_ROW) row_scales(&rows, s->lanes, j->dim, (unsigned char *)s->of.scale[0]);
+  if (scaling_of(form) == PER_ROW) row_scales(&rows, s->lanes, j->dim, scales), float_row_scales(scales, &s->of);
   bytes_of_rows(form, &rows, s->first, s->blocks, j->dim, j->group, s->of.bytes);
   signed_bytes(form, s->of.bytes, s);
 }
 
+/* The sum of a row of digits, of exact ones of all limbs of a hidden row. */
+INLINE __m512 sum_of_row(int limbs, const int32_t (*sum)[TILE_ROWS]) {
+  __m512 whole = _mm512_cvtepi32_ps(_mm512_load_si512(sum[0]));
+  UNROLL for (int l = 1; l < limbs; ++l) whole = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_load_si512(sum[l])), _mm512_set1_ps(unit_of_limb(l)), whole);
+  return whole;
+}
+
 /* Blocks [first, first + count) of the chunk, from those of the tile of hidden rows that by and sums begin with. */
-INLINE void scale_blocks(scaling how, bool exact, const tile_sums *sum, int64_t first, int64_t count, const staged_chunk *s, const float (*by)[TILE_ROWS],
-                         const float (*sums)[TILE_ROWS], __m512 chain[TILE_ROWS]) {
+INLINE void scale_blocks(scaling how, bool exact, int limbs, const tile_sums *sum, int64_t first, int64_t count, const staged_chunk *s,
+                         const float (*by)[TILE_ROWS], const float (*sums)[TILE_ROWS], __m512 chain[TILE_ROWS]) {
   for (int64_t b = first; b < first + count; ++b, ++sum, ++by, ++sums) {
-    const __m512 scale = how == PER_ROW ? no_reals() : _mm512_load_ps(s->of.scale[b]), rest = how == WITH_OFFSET ? _mm512_load_ps(s->of.rest[b]) : no_reals();
-    UNROLL for (int v = 0; v < TILE_ROWS; ++v) {
-      const __m512 whole = _mm512_cvtepi32_ps(_mm512_load_si512((*sum)[v]));
+    const block_scales *const of = s->of.scales[b];
+    const __m512 scale = how == PER_ROW ? no_reals() : of->scale[0], rest = how == WITH_OFFSET ? of->rest : no_reals();
+    UNROLL for (int r = 0; r < TILE_ROWS / limbs; ++r) {
+      const __m512 whole = sum_of_row(limbs, (const int32_t(*)[TILE_ROWS])(*sum) + r * limbs);
       if (how == PER_ROW)
-        chain[v] = _mm512_fmadd_ps(whole, _mm512_set1_ps((*by)[v]), chain[v]);
+        chain[r] = _mm512_fmadd_ps(whole, _mm512_set1_ps((*by)[r]), chain[r]);
       else
-        chain[v] = _mm512_fmadd_ps(exact ? whole : _mm512_mul_ps(whole, _mm512_set1_ps((*by)[v])), scale, chain[v]);
-      if (how == WITH_OFFSET) chain[v] = _mm512_fnmadd_ps(rest, _mm512_set1_ps((*sums)[v]), chain[v]);
+        chain[r] = _mm512_fmadd_ps(exact ? whole : _mm512_mul_ps(whole, _mm512_set1_ps((*by)[r])), scale, chain[r]);
+      if (how == WITH_OFFSET) chain[r] = _mm512_fnmadd_ps(rest, _mm512_set1_ps((*sums)[r]), chain[r]);
     }
   }
 }
 
-/* What a chunk adds to the products of a tile's hidden rows; limbs of one stand together. */
-INLINE void add_limbs(const job *j, const staged_chunk *s, int64_t tile, const __m512 chain[TILE_ROWS]) {
+/* What a chunk adds to the products of a tile's hidden rows. */
+INLINE void add_exact(const job *j, const staged_chunk *s, int64_t tile, int limbs, const __m512 chain[TILE_ROWS]) {
   const __mmask16 lanes = lanes_mask(s->lanes);
-  const int32_t *hidden = j->x.hidden + tile * TILE_ROWS;
-  const int64_t rows = rows_of_tile(*j->x.count, tile);
+  const digit_tile *const t = &j->x.tile[tile];
   const float *by = j->x.scales[tile * j->x.chunks + s->first / CHUNK_BLOCKS].scale;
-  _Alignas(64) float kept[TILE_ROWS][TILE_ROWS];
-  UNROLL for (int v = 0; v < TILE_ROWS; ++v) _mm512_store_ps(kept[v], chain[v]);
-  for (int64_t v = 0; v < rows;) {
-    const int32_t row = hidden[v];
-    float *z = j->z + row * j->ldz + s->row;
-    __m512 sum = _mm512_maskz_loadu_ps(lanes, z);
-    for (; v < rows && hidden[v] == row; ++v) sum = _mm512_fmadd_ps(_mm512_load_ps(kept[v]), _mm512_set1_ps(by[v]), sum);
-    _mm512_mask_storeu_ps(z, lanes, sum);
+  UNROLL for (int r = 0; r < TILE_ROWS / limbs; ++r) {
+    if (r >= t->rows) break;
+    float *z = j->z + t->hidden[r] * j->ldz + s->row;
+    _mm512_mask_storeu_ps(z, lanes, _mm512_fmadd_ps(chain[r], _mm512_set1_ps(by[r]), _mm512_maskz_loadu_ps(lanes, z)));
   }
 }
 
 INLINE void add_rounded(scaling how, const job *j, const staged_chunk *s, int64_t tile, const __m512 chain[TILE_ROWS]) {
   const __mmask16 lanes = lanes_mask(s->lanes), before = s->first ? lanes : 0;
   const int64_t rows = rows_of_tile(*j->x.count, tile);
-  const __m512 scale = how == PER_ROW ? _mm512_load_ps(s->of.scale[0]) : no_reals();
+  const __m512 scale = how == PER_ROW ? s->of.scales[0][0].scale[0] : no_reals();
   float *z = j->z + tile * TILE_ROWS * j->ldz + s->row;
   UNROLL for (int v = 0; v < TILE_ROWS; ++v) {
     if (v >= rows) break;
@@ -292,13 +295,59 @@ INLINE fetching begin_fetching(embed__panel_form form, const job *j, const stage
   return (fetching){(uintptr_t)j->rows + (uintptr_t)at, j->prepared ? (bytes / 64 + groups - 1) / groups : 0};
 }
 
+/* Sums of the next group while one is scaled. */
+typedef struct groups {
+  tile_sums *now, *next;
+  fetching fetch;
+} groups;
+
+/* A tile and a chunk, whose first group is multiplied already; x: its digits, more: another tile follows. */
+INLINE void scale_tile(scaling how, bool exact, int limbs, const job *j, const staged_chunk *s, int64_t tile, bool more, const int8_t *x, groups *g) {
+  const int64_t at = tile * j->x.blocks + s->first;
+  tile_sums *now = g->now, *next = g->next;
+  uintptr_t soon = g->fetch.at;
+  __m512 chain[TILE_ROWS];
+  UNROLL for (int r = 0; r < TILE_ROWS / limbs; ++r) chain[r] = no_reals();
+  for (int64_t b = 0; b < s->blocks; b += GROUP) {
+    const bool last = b + GROUP >= s->blocks;
+    if (!last)
+      multiply_group(x + (b + GROUP) / 2 * TILE_BYTES, s->of.bytes + (b + GROUP) * BLOCK_BYTES, next);
+    else if (more)
+      multiply_group(x + j->x.pairs * TILE_BYTES, s->of.bytes, next);
+    fetch_lines(soon, g->fetch.lines);
+    soon += (uintptr_t)(64 * g->fetch.lines);
+    scale_blocks(how, exact, limbs, now, b, last ? s->blocks - b : GROUP, s, (const float(*)[TILE_ROWS])(j->x.by + at + b),
+                 (const float(*)[TILE_ROWS])(j->x.sums + at + b), chain);
+    tile_sums *const done = now;
+    now = next;
+    next = done;
+  }
+  *g = (groups){now, next, {soon, g->fetch.lines}};
+  if (exact)
+    add_exact(j, s, tile, limbs, chain);
+  else
+    add_rounded(how, j, s, tile, chain);
+}
+
+INLINE void scale_exact_tile(scaling how, const job *j, const staged_chunk *s, int64_t tile, bool more, const int8_t *x, groups *g) {
+  switch (j->x.tile[tile].limbs) {
+    case 2: scale_tile(how, true, 2, j, s, tile, more, x, g); break;
+    case 3: scale_tile(how, true, 3, j, s, tile, more, x, g); break;
+    case 4: scale_tile(how, true, 4, j, s, tile, more, x, g); break;
+    default: scale_tile(how, true, MOST_LIMBS, j, s, tile, more, x, g);
+  }
+}
+
 INLINE void multiply_blocks(scaling how, bool exact, embed__panel_form form, stage_function *stage_one, const job *j, int64_t n) {
-  const int64_t panels = tiles_for(j->count), tiles = tiles_for(*j->x.count);
-  tile_sums *now = j->sums, *next = j->sums + GROUP;
+  const bool listed = in_list(form, exact);
+  const int64_t panels = tiles_for(j->count), tiles = listed ? *j->x.count : tiles_for(*j->x.count);
+  groups g = {.now = j->sums, .next = j->sums + GROUP};
   staged_chunk s;
   if (n < 1 || j->count < 1) return;
   for (int64_t i = 0; exact && i < n; ++i) memset(j->z + i * j->ldz, 0, (size_t)j->count * 4);
-  shape_group(*j->x.count < TILE_ROWS ? *j->x.count : TILE_ROWS);
+  if (tiles == 0) return;
+  const int64_t rows_of_digits = tiles > 1 ? TILE_ROWS : listed ? (int64_t)j->x.tile->limbs * j->x.tile->rows : *j->x.count;
+  shape_group(rows_of_digits);
   for (int64_t p = 0; p < panels; ++p) {
     s.row = p * ROWS;
     s.lanes = j->count - s.row < ROWS ? j->count - s.row : ROWS;
@@ -306,30 +355,13 @@ INLINE void multiply_blocks(scaling how, bool exact, embed__panel_form form, sta
       const int8_t *x = j->x.digits + s.first / 2 * TILE_BYTES;
       s.blocks = j->x.blocks - s.first < CHUNK_BLOCKS ? j->x.blocks - s.first : CHUNK_BLOCKS;
       stage_one(j, &s);
-      fetching fetch = begin_fetching(form, j, &s, tiles);
-      multiply_group(x, s.of.bytes, now);
+      g.fetch = begin_fetching(form, j, &s, tiles);
+      multiply_group(x, s.of.bytes, g.now);
       for (int64_t tile = 0; tile < tiles; ++tile, x += j->x.pairs * TILE_BYTES) {
-        const int64_t at = tile * j->x.blocks + s.first;
-        __m512 chain[TILE_ROWS];
-        UNROLL for (int v = 0; v < TILE_ROWS; ++v) chain[v] = no_reals();
-        for (int64_t b = 0; b < s.blocks; b += GROUP) {
-          const bool more = b + GROUP < s.blocks;
-          if (more)
-            multiply_group(x + (b + GROUP) / 2 * TILE_BYTES, s.of.bytes + (b + GROUP) * BLOCK_BYTES, next);
-          else if (tile + 1 < tiles)
-            multiply_group(x + j->x.pairs * TILE_BYTES, s.of.bytes, next);
-          fetch_lines(fetch.at, fetch.lines);
-          fetch.at += (uintptr_t)(64 * fetch.lines);
-          scale_blocks(how, exact, now, b, more ? GROUP : s.blocks - b, &s, (const float(*)[TILE_ROWS])(j->x.by + at + b),
-                       (const float(*)[TILE_ROWS])(j->x.sums + at + b), chain);
-          tile_sums *const done = now;
-          now = next;
-          next = done;
-        }
         if (exact)
-          add_limbs(j, &s, tile, chain);
+          scale_exact_tile(how, j, &s, tile, tile + 1 < tiles, x, &g);
         else
-          add_rounded(how, j, &s, tile, chain);
+          scale_tile(how, false, 1, j, &s, tile, tile + 1 < tiles, x, &g);
       }
     }
   }

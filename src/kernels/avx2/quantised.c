@@ -1,23 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One panel at a time, a line in two registers: 2 rows of digits make 4 sums and 4 chains of the 16 registers. */
+/* One panel at a time, a line in two registers: 4 limbs of a hidden row make 8 sums and 2 chains of the 16 registers, 2 rows of rounded digits
+ * 4 and 4. */
 #include <immintrin.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "kernels/template.h"
 
-#define TILE_MOST 2
-enum { LANES = 8, PARTS = 2, TILE_DIGITS = TILE_MOST };
+enum { LANES = 8, PARTS = 2, EXACT_DIGITS = 6, ROUNDED_ROWS = 2, PAIRED_LIMBS = 0 };
+#define EXACT_TILES(X, ...)        X(__VA_ARGS__, 2, 1) X(__VA_ARGS__, 3, 1) X(__VA_ARGS__, 4, 1) X(__VA_ARGS__, 6, 1)
+#define EXACT_ONLY_TILES(X, ...)   EXACT_TILES(X, __VA_ARGS__)
+#define ROUNDED_TILES(X, ...)      X(__VA_ARGS__, 1) X(__VA_ARGS__, 2)
+#define ROUNDED_ONLY_TILES(X, ...) ROUNDED_TILES(X, __VA_ARGS__)
+INLINE bool is_only_tile(bool exact, int limbs, int rows) {
+  (void)exact, (void)limbs, (void)rows;
+  return true;
+}
 typedef __m256i ints;
 typedef __m256 reals;
 
-/* In two times 16 bits: vpmaddubsw would saturate from 255 * 127 + 255 * 127 on. */
-INLINE ints dot4(ints sum, ints u, ints x) {
+/* vpmaddubsw saturates from u = 128 on: 128 * 128 + 128 * 128. */
+INLINE ints dot4(int most, ints sum, ints u, ints x) {
+  if (most < 128) return _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(u, x), _mm256_set1_epi16(1)));
   ints even = _mm256_madd_epi16(_mm256_and_si256(u, _mm256_set1_epi16(255)), _mm256_srai_epi16(_mm256_slli_epi16(x, 8), 8));
   ints odd = _mm256_madd_epi16(_mm256_srli_epi16(u, 8), _mm256_srai_epi16(x, 8));
   return _mm256_add_epi32(sum, _mm256_add_epi32(even, odd));
 }
 
-INLINE ints plus_product(ints sum, ints a, ints b) { return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b)); } /* the upper halves of a are 0 */
+INLINE ints plus_product(ints sum, ints a, ints b) { return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b)); }
 
 INLINE ints load_ints(const void *at) { return _mm256_loadu_si256(at); }
 INLINE void store_ints(void *at, ints v) { _mm256_storeu_si256(at, v); }
@@ -38,7 +48,10 @@ INLINE ints bits(ints v, int at, int mask) {
   if (at == 0) return _mm256_and_si256(v, _mm256_set1_epi32(mask));
   return _mm256_and_si256(_mm256_srli_epi32(v, at), _mm256_set1_epi32(mask));
 }
-INLINE ints byte_of(ints v, int i) { return i == 3 ? _mm256_srli_epi32(v, 24) : bits(v, 8 * i, 255); }
+/* The bits of the float 2^23 + byte i of every word. */
+INLINE ints magic_byte(ints v, int i) {
+  return _mm256_or_si256(_mm256_and_si256(_mm256_srl_epi32(v, _mm_cvtsi32_si128(8 * i)), _mm256_set1_epi32(255)), _mm256_set1_epi32(0x4B000000));
+}
 INLINE ints either(ints a, ints b) { return _mm256_or_si256(a, b); }
 INLINE ints signed_byte(ints v, int i) { return _mm256_srai_epi32(_mm256_sllv_epi32(v, _mm256_set1_epi32(24 - 8 * i)), 24); }
 
@@ -56,13 +69,15 @@ INLINE reals low_halves(ints v) {
 }
 INLINE reals high_halves(ints v) { return low_halves(_mm256_srli_epi32(v, 16)); }
 INLINE reals as_reals(ints v) { return _mm256_castsi256_ps(v); } /* the bits */
+INLINE ints as_ints(reals v) { return _mm256_castps_si256(v); }
 INLINE reals reals_of(ints v) { return _mm256_cvtepi32_ps(v); }
 INLINE reals plus(reals a, reals b) { return _mm256_add_ps(a, b); }
-INLINE reals larger(reals a, reals b) { return _mm256_max_ps(a, b); }
-INLINE reals smaller(reals a, reals b) { return _mm256_min_ps(a, b); }
-INLINE ints nearest(reals v) { return _mm256_cvtps_epi32(v); }
+INLINE reals minus(reals a, reals b) { return _mm256_sub_ps(a, b); }
+INLINE reals larger(reals a, reals b) { return _mm256_max_ps(a, b); }  /* b where a is NaN */
+INLINE reals smaller(reals a, reals b) { return _mm256_min_ps(a, b); } /* likewise */
 INLINE reals over(reals a, reals b) { return _mm256_div_ps(a, b); }
-INLINE reals inverse_of_six_bits(ints v) { return _mm256_div_ps(_mm256_set1_ps(1), _mm256_cvtepi32_ps(v)); }
+/* 1 / v of a float 2^23 + v. */
+INLINE reals inverse_of_magic(ints v) { return over(_mm256_set1_ps(1), minus(as_reals(v), _mm256_set1_ps(0x1p23f))); }
 INLINE reals times(reals a, reals b) { return _mm256_mul_ps(a, b); }
 INLINE reals times_plus(reals a, reals b, reals c) { return _mm256_fmadd_ps(a, b, c); }
 INLINE reals minus_times(reals a, reals b, reals c) { return _mm256_fnmadd_ps(a, b, c); } /* c - a * b */

@@ -1,23 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The words of quantised_template.h. Two panels at a time, a panel's line in one register: 6 rows of digits make 12 sums and 12 chains of the
- * 32 registers; four panels where there are few. */
+/* The words of quantised_template.h. Two panels at a time, a panel's line in one register: 8 rows of exact digits make 16 sums and 4 chains of
+ * the 32 registers, 6 of rounded ones 12 and 12; four panels where there are few. */
 #ifndef EMBED__AVX512VNNI_WORDS_H
 #define EMBED__AVX512VNNI_WORDS_H
 
 #include <immintrin.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "kernels/template.h"
 
-#define TILE_MOST 6
-enum { LANES = 16, PARTS = 1, TILE_DIGITS = TILE_MOST };
+enum { LANES = 16, PARTS = 1, EXACT_DIGITS = 8, ROUNDED_ROWS = 6, PAIRED_LIMBS = 4 };
+#define EXACT_TILES(X, ...) \
+  X(__VA_ARGS__, 2, 1) X(__VA_ARGS__, 2, 2) X(__VA_ARGS__, 3, 1) X(__VA_ARGS__, 3, 2) X(__VA_ARGS__, 4, 1) X(__VA_ARGS__, 4, 2) X(__VA_ARGS__, 6, 1)
+#define ROUNDED_TILES(X, ...)      X(__VA_ARGS__, 1) X(__VA_ARGS__, 2) X(__VA_ARGS__, 3) X(__VA_ARGS__, 4) X(__VA_ARGS__, 5) X(__VA_ARGS__, 6)
+#define EXACT_ONLY_TILES(X, ...)   X(__VA_ARGS__, 2, 1) X(__VA_ARGS__, 2, 2) X(__VA_ARGS__, 3, 1) X(__VA_ARGS__, 4, 1)
+#define ROUNDED_ONLY_TILES(X, ...) X(__VA_ARGS__, 1) X(__VA_ARGS__, 2) X(__VA_ARGS__, 3)
+INLINE bool is_only_tile(bool exact, int limbs, int rows) { return exact ? limbs * rows <= 4 : rows <= 3; }
 typedef __m512i ints;
 typedef __m512 reals;
 
-INLINE ints dot4(ints sum, ints u, ints x) { return _mm512_dpbusd_epi32(sum, u, x); }
+INLINE ints dot4(int most, ints sum, ints u, ints x) {
+  (void)most;
+  return _mm512_dpbusd_epi32(sum, u, x);
+}
 
-INLINE ints plus_product(ints sum, ints a, ints b) { return _mm512_dpwssd_epi32(sum, a, b); } /* the upper halves of a are 0 */
+INLINE ints plus_product(ints sum, ints a, ints b) { return _mm512_dpwssd_epi32(sum, a, b); }
 
 INLINE ints load_ints(const void *at) { return _mm512_loadu_si512(at); }
 INLINE void store_ints(void *at, ints v) { _mm512_storeu_si512(at, v); }
@@ -38,7 +47,16 @@ INLINE ints bits(ints v, int at, int mask) {
   if (at == 0) return _mm512_and_si512(v, _mm512_set1_epi32(mask));
   return _mm512_and_si512(_mm512_srli_epi32(v, (unsigned)at), _mm512_set1_epi32(mask));
 }
-INLINE ints byte_of(ints v, int i) { return i == 3 ? _mm512_srli_epi32(v, 24) : bits(v, 8 * i, 255); }
+/* The bits of the float 2^23 + byte i of every word. */
+INLINE ints magic_byte(ints v, int i) {
+  static _Alignas(64) const unsigned char place[4][64] = {
+#define LANE(i, l) (i) + 4 * (l), 0, 0, 0
+#define PLACES(i)                                                                                  \
+  {LANE(i, 0), LANE(i, 1), LANE(i, 2), LANE(i, 3), LANE(i, 0), LANE(i, 1), LANE(i, 2), LANE(i, 3), \
+   LANE(i, 0), LANE(i, 1), LANE(i, 2), LANE(i, 3), LANE(i, 0), LANE(i, 1), LANE(i, 2), LANE(i, 3)}
+      PLACES(0), PLACES(1), PLACES(2), PLACES(3)};
+  return _mm512_mask_shuffle_epi8(_mm512_set1_epi32(0x4B000000), 0x1111111111111111, v, _mm512_load_si512(place[i]));
+}
 INLINE ints either(ints a, ints b) { return _mm512_or_si512(a, b); }
 INLINE ints signed_byte(ints v, int i) { return _mm512_srai_epi32(_mm512_sllv_epi32(v, _mm512_set1_epi32(24 - 8 * i)), 24); }
 
@@ -52,14 +70,15 @@ INLINE reals load_halves(const unsigned char *at) { return _mm512_cvtph_ps(_mm25
 INLINE reals low_halves(ints v) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(v)); }
 INLINE reals high_halves(ints v) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(v, 16))); }
 INLINE reals as_reals(ints v) { return _mm512_castsi512_ps(v); } /* the bits */
+INLINE ints as_ints(reals v) { return _mm512_castps_si512(v); }
 INLINE reals reals_of(ints v) { return _mm512_cvtepi32_ps(v); }
 INLINE reals plus(reals a, reals b) { return _mm512_add_ps(a, b); }
-INLINE reals larger(reals a, reals b) { return _mm512_max_ps(a, b); }
-INLINE reals smaller(reals a, reals b) { return _mm512_min_ps(a, b); }
-INLINE ints nearest(reals v) { return _mm512_cvtps_epi32(v); }
+INLINE reals minus(reals a, reals b) { return _mm512_sub_ps(a, b); }
+INLINE reals larger(reals a, reals b) { return _mm512_max_ps(a, b); }  /* b where a is NaN */
+INLINE reals smaller(reals a, reals b) { return _mm512_min_ps(a, b); } /* likewise */
 INLINE reals over(reals a, reals b) { return _mm512_div_ps(a, b); }
-/* 1 / v of whole numbers below 64, looked up: quotients take longer than all else that a block's scales do. */
-INLINE reals inverse_of_six_bits(ints v) {
+/* 1 / v of a float 2^23 + v, v below 64, looked up: quotients take longer than all else that a block's scales do. */
+INLINE reals inverse_of_magic(ints v) {
   static _Alignas(64) const float inverse[64] = {
       INFINITY,  1.0f / 1,  1.0f / 2,  1.0f / 3,  1.0f / 4,  1.0f / 5,  1.0f / 6,  1.0f / 7,  1.0f / 8,  1.0f / 9,  1.0f / 10, 1.0f / 11, 1.0f / 12,
       1.0f / 13, 1.0f / 14, 1.0f / 15, 1.0f / 16, 1.0f / 17, 1.0f / 18, 1.0f / 19, 1.0f / 20, 1.0f / 21, 1.0f / 22, 1.0f / 23, 1.0f / 24, 1.0f / 25,

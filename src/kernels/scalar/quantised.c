@@ -4,8 +4,6 @@
 
 #include "kernels/quantised_x.h"
 
-enum { TILE_DIGITS = 1 };
-
 static float half_at(const unsigned char *at) { return embed__f32_of_f16(embed__le_u16(at)); }
 
 /* u of a column of a stored row; at: the row's block that the column is in, j: the column's place in it. */
@@ -81,12 +79,17 @@ typedef struct lane_block {
   int32_t center;
 } lane_block;
 
+/* a * v of a whole number, as levels have it that take v as the low bits of 2^23 + v. */
+static float times_magic(float a, uint32_t v) { return fmaf(0x1p23f + (float)v, a, a * -0x1p23f); }
+
 /* Of a form with offsets. */
 static void set_center(embed__panel_form form, float d, float dmin, uint32_t step, uint32_t offset, lane_block *lane) {
-  const float ratio = dmin / d * (float)offset * (1.0f / (float)step), most = (float)most_u(form);
-  lane->center = ratio > 0 ? (int32_t)rintf(ratio < most ? ratio : most) : 0;
-  lane->scale[0] = d * (float)step;
-  lane->rest = fmaf(-(float)lane->center, lane->scale[0], dmin * (float)offset);
+  const float magic = 0x1.8p23f, most = magic + (float)most_u(form), quotient = dmin / d, ratio = quotient > 0 ? quotient : 0;
+  float center = fmaf(times_magic(ratio, offset), 1.0f / (float)step, magic);
+  center = (center < most ? center : most) - magic;
+  lane->center = (int32_t)center;
+  lane->scale[0] = times_magic(d, step);
+  lane->rest = fmaf(-center, lane->scale[0], times_magic(dmin, offset));
 }
 
 static lane_block lane_at(embed__panel_form form, const unsigned char *panel, int64_t block, int64_t r, int64_t dim, int32_t group) {
@@ -117,52 +120,60 @@ static lane_block lane_at(embed__panel_form form, const unsigned char *panel, in
   return lane;
 }
 
-/* One block of one row of digits. */
-typedef struct digit_block {
+/* The sums of a lane's halves of a block with a row of digits, v of a tile of so many: of WITH_OFFSET less the center, else less the zero. */
+static void isums(embed__panel_form form, const lane_block *lane, const int32_t *record, int64_t width, int64_t v, int32_t isum[HALVES]) {
+  const int32_t zero = scaling_of(form) == WITH_OFFSET ? lane->center : zero_of(form);
   int8_t digit[BLOCK_COLUMNS];
-  float scale, sum; /* sum: times the lane's rest */
-  int32_t isum[HALVES];
-} digit_block;
-
-static digit_block digits_of(embed__panel_form form, const lane_block *lane, const int32_t *record) {
-  digit_block d = {.sum = 0};
-  memcpy(d.digit, record, sizeof d.digit);
-  memcpy(&d.scale, record + AT_SCALE, 4);
-  if (scaling_of(form) == WITH_OFFSET) memcpy(&d.sum, record + AT_B, 4);
-  for (int j = 0; j < BLOCK_COLUMNS; ++j)
-    d.isum[2 * j / BLOCK_COLUMNS] += ((int32_t)lane->u[j] - (scaling_of(form) == WITH_OFFSET ? lane->center : zero_of(form))) * d.digit[j];
-  return d;
+  for (int g = 0; g < 8; ++g) memcpy(digit + 4 * g, record + g * width + v, 4);
+  isum[0] = isum[1] = 0;
+  for (int j = 0; j < BLOCK_COLUMNS; ++j) isum[2 * j / BLOCK_COLUMNS] += ((int32_t)lane->u[j] - zero) * digit[j];
 }
 
-static float exact_sum(embed__panel_form form, const lane_block *lane, int64_t blocks, const int32_t *record, float sum) {
+static float float_at(const int32_t *record, int at, int64_t width) {
+  float value;
+  memcpy(&value, record + at * width, 4);
+  return value;
+}
+
+/* A hidden row's limbs are a tile. */
+static float exact_sum(embed__panel_form form, const lane_block *lane, int64_t blocks, const int32_t *record, int limbs, float sum) {
   const scaling how = scaling_of(form);
-  float chain = 0, by;
-  int32_t all = 0;
-  memcpy(&by, record + AT_SCALE, 4);
+  const float by = float_at(record, AT_SCALE, limbs);
+  float chain = 0;
+  int32_t all[MOST_LIMBS] = {0};
   for (int64_t b = 0; b < blocks; ++b) {
-    digit_block d = digits_of(form, &lane[b], record + RECORD_WORDS * b);
-    int32_t isum = d.isum[0] + d.isum[1];
-    all += isum;
-    chain = how == PER_HALF ? fmaf((float)d.isum[1], lane[b].scale[1], fmaf((float)d.isum[0], lane[b].scale[0], chain))
-                            : fmaf((float)isum, lane[b].scale[0], chain);
-    if (how == WITH_OFFSET) chain = fmaf(-lane[b].rest, d.sum, chain);
+    const int32_t *const at = record + RECORD_WORDS * limbs * b;
+    float whole[HALVES] = {0};
+    for (int l = 0; l < limbs; ++l) {
+      int32_t isum[HALVES];
+      isums(form, &lane[b], at, limbs, l, isum);
+      all[l] += isum[0] + isum[1];
+      if (how != PER_HALF) isum[0] += isum[1];
+      for (int h = 0; h < HALVES; ++h) whole[h] = l == 0 ? (float)isum[h] : fmaf((float)isum[h], unit_of_limb(l), whole[h]);
+    }
+    chain = fmaf(whole[0], lane[b].scale[0], chain);
+    if (how == PER_HALF) chain = fmaf(whole[1], lane[b].scale[1], chain);
+    if (how == WITH_OFFSET) chain = fmaf(-lane[b].rest, float_at(at, AT_B, limbs), chain);
   }
-  if (how == PER_ROW) return fmaf((float)all * by, lane[0].scale[0], sum);
-  return fmaf(chain, by, sum);
+  if (how != PER_ROW) return fmaf(chain, by, sum);
+  for (int l = 0; l < limbs; ++l) sum = fmaf((float)all[l] * float_at(record + l, AT_SCALE, limbs), lane[0].scale[0], sum);
+  return sum;
 }
 
 static float rounded_sum(embed__panel_form form, const lane_block *lane, int64_t blocks, const int32_t *record, float sum) {
   const scaling how = scaling_of(form);
   float chain = 0;
-  for (int64_t b = 0; b < blocks; ++b) {
-    digit_block d = digits_of(form, &lane[b], record + RECORD_WORDS * b);
+  for (int64_t b = 0; b < blocks; ++b, record += RECORD_WORDS) {
+    const float by = float_at(record, AT_SCALE, 1);
+    int32_t isum[HALVES];
+    isums(form, &lane[b], record, 1, 0, isum);
     if (how == PER_ROW)
-      chain = fmaf((float)(d.isum[0] + d.isum[1]), d.scale, chain);
+      chain = fmaf((float)(isum[0] + isum[1]), by, chain);
     else if (how == PER_HALF)
-      chain = fmaf((float)d.isum[1] * d.scale, lane[b].scale[1], fmaf((float)d.isum[0] * d.scale, lane[b].scale[0], chain));
+      chain = fmaf((float)isum[1] * by, lane[b].scale[1], fmaf((float)isum[0] * by, lane[b].scale[0], chain));
     else
-      chain = fmaf((float)(d.isum[0] + d.isum[1]) * d.scale, lane[b].scale[0], chain);
-    if (how == WITH_OFFSET) chain = fmaf(-lane[b].rest, d.sum, chain);
+      chain = fmaf((float)(isum[0] + isum[1]) * by, lane[b].scale[0], chain);
+    if (how == WITH_OFFSET) chain = fmaf(-lane[b].rest, float_at(record, AT_B, 1), chain);
   }
   return how == PER_ROW ? fmaf(chain, lane[0].scale[0], sum) : sum + chain;
 }
@@ -176,10 +187,10 @@ static void multiply_panel(embed__panel_form form, embed__activation activation,
       lane_block lane[CHUNK_BLOCKS];
       int64_t here = x.blocks - first < CHUNK_BLOCKS ? x.blocks - first : CHUNK_BLOCKS;
       for (int64_t b = 0; b < here; ++b) lane[b] = lane_at(form, panel, first + b, r, dim, group);
-      for (int64_t v = 0; v < x.count; ++v) {
-        const int32_t *record = x.record + RECORD_WORDS * (v * x.blocks + first);
-        float *sum = z + x.hidden[v] * ldz + r;
-        *sum = activation == EMBED__EXACT ? exact_sum(form, lane, here, record, *sum) : rounded_sum(form, lane, here, record, *sum);
+      for (const digit_tile *t = x.tile; t < x.tile + x.tiles; ++t) {
+        const int32_t *record = x.record + RECORD_WORDS * (t->first * x.blocks + t->limbs * first);
+        float *sum = z + t->hidden[0] * ldz + r;
+        *sum = activation == EMBED__EXACT ? exact_sum(form, lane, here, record, t->limbs, *sum) : rounded_sum(form, lane, here, record, *sum);
       }
     }
   }
@@ -188,8 +199,7 @@ static void multiply_panel(embed__panel_form form, embed__activation activation,
 static void multiply(embed__panel_form form, embed__activation activation, const unsigned char *panels, int64_t stride, int64_t count, const void *packed,
                      int64_t n, int64_t dim, int32_t group, float *z, int64_t ldz) {
   for (int64_t r = 0; r < count; r += ROWS)
-    multiply_panel(form, activation, panels + r / ROWS * stride, count - r < ROWS ? count - r : ROWS, digits_at(packed, n, dim, activation), n, dim, group,
-                   z + r, ldz);
+    multiply_panel(form, activation, panels + r / ROWS * stride, count - r < ROWS ? count - r : ROWS, digits_at(packed, n, dim), n, dim, group, z + r, ldz);
 }
 
 static int64_t x_bytes_exact(int64_t n, int64_t dim, int32_t group) {
@@ -212,7 +222,7 @@ static int64_t x_bytes_rounded(int64_t n, int64_t dim, int32_t group) {
 #define MULTIPLIER(name, form, kind, activation)                                                                                                  \
   static void pack_##kind##_##name(const float *x, int64_t ldx, int64_t n, int64_t dim, int32_t group, void *packed) {                            \
     (void)group;                                                                                                                                  \
-    pack_digits(form, activation, TILE_DIGITS, x, ldx, n, dim, packed);                                                                           \
+    pack_digits(form, activation, 1, 0, x, ldx, n, dim, packed);                                                                                  \
   }                                                                                                                                               \
   static void multiply_##kind##_##name(const void *rows, int64_t stride, int64_t soon, int64_t count, const void *packed, int64_t n, int64_t dim, \
                                        int32_t group, float *z, int64_t ldz) {                                                                    \
