@@ -214,7 +214,9 @@ typedef struct embed_rows_options { uint32_t size, flags; uint64_t seed; } embed
  *
  * Shapes   ids [n] in [0, rows); src [n, dim] with row stride ld_src elements (0 = dim).
  * Types    src F32, F16 or BF16; t any dtype, to nearest, or stochastically: up or down with the odds that keep the mean, decided
- *          by (seed, row, column) alone; GGUF's blocks round as their format says.
+ *          by (seed, row, column) alone, but past the last step of a scale that ends before the row does (int4_group's on the side
+ *          that its largest number is not on, uint8_row's where its scale was rounded), which all becomes that step; GGUF's blocks
+ *          round as their format says. F8_E4M3 has no infinity: past 464 it holds NaN, and so of an infinity, without an error.
  * Empty    n = 0 does nothing and follows no pointer.
  * Errors   E_READ_ONLY, E_ID (at = the position), E_NONFINITE (at = the position in src of a row that the dtype cannot hold),
  *          E_UNSUPPORTED (EMBED_ROWS_STOCHASTIC into blocks), E_ARGUMENT, E_OPTION, E_OVERFLOW, E_MEMORY: the table is as it was.

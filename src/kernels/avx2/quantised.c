@@ -59,7 +59,6 @@ INLINE ints first_lanes(int64_t lanes) { return _mm256_cmpgt_epi32(_mm256_set1_e
 INLINE reals no_reals(void) { return _mm256_setzero_ps(); }
 INLINE reals spread(float x) { return _mm256_set1_ps(x); }
 INLINE reals load_reals(const float *at) { return _mm256_loadu_ps(at); }
-INLINE void store_reals(float *at, reals v) { _mm256_storeu_ps(at, v); }
 INLINE reals load_part(const float *at, int64_t lanes) { return _mm256_maskload_ps(at, first_lanes(lanes)); }
 INLINE void store_part(float *at, int64_t lanes, reals v) { _mm256_maskstore_ps(at, first_lanes(lanes), v); }
 INLINE reals load_halves(const unsigned char *at) { return _mm256_cvtph_ps(_mm_loadu_si128((const void *)at)); }

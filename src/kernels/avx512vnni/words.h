@@ -63,7 +63,6 @@ INLINE ints signed_byte(ints v, int i) { return _mm512_srai_epi32(_mm512_sllv_ep
 INLINE reals no_reals(void) { return _mm512_setzero_ps(); }
 INLINE reals spread(float x) { return _mm512_set1_ps(x); }
 INLINE reals load_reals(const float *at) { return _mm512_loadu_ps(at); }
-INLINE void store_reals(float *at, reals v) { _mm512_storeu_ps(at, v); }
 INLINE reals load_part(const float *at, int64_t lanes) { return _mm512_maskz_loadu_ps((__mmask16)((1u << lanes) - 1), at); }
 INLINE void store_part(float *at, int64_t lanes, reals v) { _mm512_mask_storeu_ps(at, (__mmask16)((1u << lanes) - 1), v); }
 INLINE reals load_halves(const unsigned char *at) { return _mm512_cvtph_ps(_mm256_loadu_si256((const void *)at)); }
