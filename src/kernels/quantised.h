@@ -18,7 +18,7 @@
  *
  * Exact: a hidden row is a sum of up to 6 rows of digits ("limbs"), in each chunk of 512 columns with a power of two for
  * every limb. Four limbs hold 31 bits below the chunk's largest number: all of a float that is not below 2^-7 of it.
- * Limbs that are zero throughout are left out (three are enough for most rows of bfloats); six are taken where what four
+ * Last limbs that are zero throughout are left out, down to two (three are enough for most rows of bfloats); six are taken where what four
  * leave over of a column is more than 2^-24 of the geometric mean of |x|, and below 256 columns where they leave over anything.
  * ROUNDED_Q8_0: one row of digits, scale and rounding of every 32 columns as the codec of Q8_0 has them, for the K forms
  * too.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Products of quantised rows, in the words of quantised_rows_template.h and
  *   EXACT_DIGITS, ROUNDED_ROWS   rows of digits in a tile of exact ones, and in one of rounded ones; PAIRED_LIMBS as pack_digits has it
- *   EXACT_TILES(X, ...)          X(..., limbs, rows) for every tile of exact digits, and EXACT_ONLY_TILES for those that is_only_tile() knows;
+ *   EXACT_TILES(X, ...)          X(..., limbs, rows) for every tile of exact digits, and EXACT_ONLY_TILES for those that may be a call's only one
  *   ROUNDED_TILES(X, ...)        X(..., rows), and ROUNDED_ONLY_TILES, likewise
  *   dot4(most, sum, u, x)   sum + the four products in each lane of unsigned u, none above `most`, and signed x
  *   plus_product(sum, a, b)   sum + a * b of the low 16 bits; the high ones of b are 0 */
@@ -16,6 +16,8 @@ enum {
   AHEAD_MOST = 64 << 10               /* with several, up to a whole panel */
 };
 
+_Static_assert((int)ROUNDED_ROWS <= (int)MOST_ROWS && 2 * PAIRED_LIMBS <= EXACT_DIGITS && (int)MOST_LIMBS <= (int)EXACT_DIGITS, "what a tile holds");
+
 typedef ints tile_sums[EXACT_DIGITS][FAR_SIDES];
 typedef reals tile_chains[ROUNDED_ROWS][FAR_SIDES];
 
@@ -27,13 +29,13 @@ typedef struct shape {
   int sides, limbs, rows;
 } shape;
 
-typedef struct lane_group {            /* the rows of a register's lanes */
-  const unsigned char *line;           /* of the first block */
-  const block_scales (*scales)[PARTS]; /* of its part, but for an only tile, which has */
-  const unsigned char *scale_lines;    /* the chunk's, and */
-  int lane;                            /* the first one of */
-  float *z;                            /* of the first lane and hidden row */
-  int64_t lanes, before;               /* before: of those, the ones that z has sums of */
+typedef struct lane_group {         /* the rows of a register's lanes */
+  const unsigned char *line;        /* of the first block */
+  const staged *room;               /* with the scales, but those that an only tile makes ready from */
+  const unsigned char *scale_lines; /* the chunk's, in the lanes from `lane` on */
+  int part, lane;
+  float *z;              /* of the first lane and hidden row */
+  int64_t lanes, before; /* before: of those, the ones that z has sums of */
 } lane_group;
 
 typedef struct pass {
@@ -131,11 +133,11 @@ INLINE void add_chunk(shape t, const pass *p, tile_sums sum, tile_chains chain) 
       reals after = load_part(z, g->before);
       if (t.exact && how == PER_ROW) {
         UNROLL for (int l = 0; l < t.limbs; ++l) after =
-            times_plus(times(reals_of(sum[r * t.limbs + l][s]), spread_real(scale + l)), (*g->scales)->scale[0], after);
+            times_plus(times(reals_of(sum[r * t.limbs + l][s]), spread_real(scale + l)), g->room->scales[0][g->part].scale[0], after);
       } else if (t.exact) {
         after = times_plus(chain[r][s], spread_real(scale), after);
       } else {
-        after = how == PER_ROW ? times_plus(chain[r][s], (*g->scales)->scale[0], after) : plus(after, chain[r][s]);
+        after = how == PER_ROW ? times_plus(chain[r][s], g->room->scales[0][g->part].scale[0], after) : plus(after, chain[r][s]);
       }
       store_part(z, g->lanes, after);
     }
@@ -143,7 +145,7 @@ INLINE void add_chunk(shape t, const pass *p, tile_sums sum, tile_chains chain) 
 }
 
 /* One chunk for a tile. */
-INLINE void multiply_tile(shape t, pass *p) {
+INLINE void multiply_tile(shape t, const pass *p) {
   const scaling how = scaling_of(t.form);
   const bool in_integers = t.exact && how == PER_ROW; /* to the chunk's end */
   const int stride = t.only && in_nibbles(t.form) ? BLOCK_BYTES / 2 : BLOCK_BYTES, width = t.limbs * t.rows;
@@ -176,7 +178,7 @@ INLINE void multiply_tile(shape t, pass *p) {
         soon[s] += 64;
       }
     }
-    UNROLL for (int s = 0; s < t.sides; ++s) by[s] = t.only ? &ready[b % 2][s] : p->side[s].scales[b];
+    UNROLL for (int s = 0; s < t.sides; ++s) by[s] = t.only ? &ready[b % 2][s] : &p->side[s].room->scales[b][p->side[s].part];
     if (t.only && b + 1 < p->blocks) {
       if (--left == 0) left = p->each, ++set;
       UNROLL for (int s = 0; s < t.sides; ++s) put_scales(t.form, &scales[s], b + 1, set, &ready[(b + 1) % 2][s]);
@@ -213,17 +215,17 @@ INLINE void multiply_tile(shape t, pass *p) {
     multiply_tile((shape){form, false, only, sides, 1, rows}, p); \
     break;
 #define TILES(name, form)                                                             \
-  static void exact_##name(int which, pass *p) {                                      \
+  static void exact_##name(int which, const pass *p) {                                \
     switch (which) { EXACT_TILES(EXACT_TILE, EMBED__PANEL_##form, false, SIDES) }     \
   }                                                                                   \
-  static void rounded_##name(int which, pass *p) {                                    \
+  static void rounded_##name(int which, const pass *p) {                              \
     switch (which) { ROUNDED_TILES(ROUNDED_TILE, EMBED__PANEL_##form, false, SIDES) } \
   }
 #define ONLY_TILES(name, form)                                                                \
-  static void exact_only_##name(int which, pass *p) {                                         \
+  static void exact_only_##name(int which, const pass *p) {                                   \
     switch (which) { EXACT_ONLY_TILES(EXACT_TILE, EMBED__PANEL_##form, true, FAR_SIDES) }     \
   }                                                                                           \
-  static void rounded_only_##name(int which, pass *p) {                                       \
+  static void rounded_only_##name(int which, const pass *p) {                                 \
     switch (which) { ROUNDED_ONLY_TILES(ROUNDED_TILE, EMBED__PANEL_##form, true, FAR_SIDES) } \
   }
 TILES(i8, I8)
@@ -238,7 +240,13 @@ ONLY_TILES(q4_k, Q4_K)
 ONLY_TILES(q5_k, Q5_K)
 ONLY_TILES(q6_k, Q6_K)
 
-typedef void tile_function(int which, pass *p);
+typedef void tile_function(int which, const pass *p);
+
+INLINE bool is_only_tile(bool exact, const digit_tile *t) {
+#define OR_EXACT(t, l, r) || ((t)->limbs == (l) && (t)->rows == (r))
+#define OR_ROUNDED(t, r)  || (t)->rows == (r)
+  return exact ? (false EXACT_ONLY_TILES(OR_EXACT, t)) : (false ROUNDED_ONLY_TILES(OR_ROUNDED, t));
+}
 
 /* Q4_0 is multiplied as I4 is, and Q4_K as Q5_K but where its nibbles are taken as they are. */
 INLINE tile_function *tile_of(embed__panel_form form, bool exact, bool only) {
@@ -349,7 +357,7 @@ INLINE void fetch_share(fetching *f, int span, pass *p) {
 /* The strips of a step stand as far apart as the call's rows let them: far streams. */
 INLINE void multiply(embed__panel_form form, const job *j, int64_t n) {
   const int64_t blocks = j->x.blocks, panels = (j->count + ROWS - 1) / ROWS, tiles = j->x.tiles;
-  const bool only = j->prepared && tiles == 1 && panels > SIDES / PARTS && is_only_tile(j->exact, j->x.tile->limbs, j->x.tile->rows);
+  const bool only = j->prepared && tiles == 1 && panels > SIDES / PARTS && is_only_tile(j->exact, j->x.tile);
   const int span = only ? FAR_SPAN : SIDES / PARTS;
   const int64_t steps = (panels + span - 1) / span;
   tile_function *const multiply_one = tile_of(form, j->exact, only);
@@ -372,7 +380,8 @@ INLINE void multiply(embed__panel_form form, const job *j, int64_t n) {
           int64_t lanes = s[side].lanes - part * LANES;
           lane_group *g = &p.side[side * PARTS + part];
           g->line = line + part * (int)sizeof(ints);
-          g->scales = (const block_scales(*)[PARTS]) & room[side].scales[0][part];
+          g->room = &room[side];
+          g->part = part;
           g->scale_lines = scales;
           g->lane = part * LANES;
           g->lanes = lanes < 0 ? 0 : lanes < LANES ? lanes : LANES;

@@ -4,9 +4,9 @@
  *
  * Packed: a line that begins with the number of tiles (int64); a digit_tile for each, up to a line's end; then their records. A
  * tile has hidden rows of as many limbs each, whose rows of digits stand one after the other: v = row * limbs + limb. It is
- * a record for each block: 8 words of 4 digits, a scale, a, b and a last word, all as [..][rows of digits of the tile], scale
- * and b but for what follows at a row's first limb.
- *   scale   exact: the largest limb's in this chunk, for I8 every limb's
+ * a record for each block: 8 words of 4 digits, a scale, a, b and a last word, all as [..][rows of digits of the tile]. What a
+ * hidden row has one of stands at its first limb.
+ *   scale   exact: the limb's in this chunk; all but I8 read the first one's
  *   a, b    -zero * sum of the digits, of the whole chunk in its first block for I8 exact, and 0; PER_HALF -zero * sum of
  *           either half; WITH_OFFSET -sum of the digits in 16 bits, times a lane's center, and as a float the row's sum in the unit of its
  *           first limb, of rounded digits times scale
@@ -144,6 +144,13 @@ INLINE float unit_of_limb(int l) {
   return unit[l];
 }
 
+/* Of a block's digits, in the unit of the first limb: exact until it is a float, 13 bits from 2^-39 up. */
+INLINE float sum_of_digits(int limbs, const int32_t sums[MOST_LIMBS]) {
+  double whole = 0;
+  for (int l = 0; l < limbs; ++l) whole += (double)sums[l] * (double)unit_of_limb(l);
+  return (float)whole;
+}
+
 /* Scales of a chunk's limbs, the largest first; NaN where it has no step. */
 INLINE void limb_scales(int32_t largest, float scale[MOST_LIMBS]) {
   int exponent = step_exponent(largest);
@@ -228,14 +235,14 @@ static void pack_exact_row(embed__panel_form form, int32_t *record, int64_t widt
     for (int64_t j = first; j < end; j += BLOCK_COLUMNS) {
       int8_t digit[MOST_LIMBS][BLOCK_COLUMNS];
       int32_t *const at = record + RECORD_WORDS * width * (j / BLOCK_COLUMNS);
-      double sum = 0; /* exact: 12 bits from 2^-39 up */
+      int32_t sums[MOST_LIMBS];
       limbs_of_block(x + j, end - j, largest, limbs, digit);
       for (int l = 0; l < limbs; ++l) {
-        sum += (double)put_digits(at + l, width, form, digit[l]) * (double)unit_of_limb(l);
+        sums[l] = put_digits(at + l, width, form, digit[l]);
         put_float(at + l, width, AT_SCALE, scale[l]);
         total[l] += at[AT_A * width + l];
       }
-      if (scaling_of(form) == WITH_OFFSET) put_float(at, width, AT_B, (float)sum);
+      if (scaling_of(form) == WITH_OFFSET) put_float(at, width, AT_B, sum_of_digits(limbs, sums));
     }
     for (int l = 0; scaling_of(form) == PER_ROW && l < limbs; ++l) chunk[AT_A * width + l] = total[l];
   }

@@ -56,9 +56,9 @@ static void random_hidden(setup *s, uint64_t *state) {
   for (int64_t i = 0; i < s->n; ++i) {
     for (int64_t j = 0; j < s->dim; ++j) {
       float x = test_uniform(state);
-      switch (i % 8) {
+      switch (i / 2 % 8) {                                            /* two of a kind are one tile */
         case 1: x = embed__f32_of_bf16(embed__bf16_of_f32(x)); break; /* fewer limbs */
-        case 2: x = (float)(int)(100 * x); break;                     /* one */
+        case 2: x = (float)(int)(100 * x); break;                     /* two */
         case 3: x *= j % 53 == 7 ? 1e6f : 1; break;                   /* six */
         case 4: x = j == s->dim / 2 ? 1.0f : -0.0f; break;
         case 5: x *= 0x1p-130f; break;
@@ -164,6 +164,13 @@ static void check_scalar_bits(const embed__kernels *k, const struct kind *kind, 
         products(&k->panel, &s, activations[a], false, s.table.at, several[c], 0, n, z);
         assert_same_bits(z, want, (size_t)(n * several[c]) * 4);
       }
+    }
+  }
+  for (int64_t i = 0; i < 16; ++i) { /* alone, and with the next, before many panels: every number of limbs */
+    for (int64_t n = 1; n <= 2; ++n) {
+      products(&scalar.panel, &s, EMBED__EXACT, true, spec.at, 88, i, n, want);
+      products(&k->panel, &s, EMBED__EXACT, true, spec.at, 88, i, n, z);
+      assert_same_bits(z, want, (size_t)(n * 88) * 4);
     }
   }
   guarded_free(spec);

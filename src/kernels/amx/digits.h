@@ -17,6 +17,7 @@
 #include "kernels/quantised_x.h"
 
 enum { CHUNK_PAIRS = CHUNK_BLOCKS / 2 };
+_Static_assert(TILE_ROWS / LEAST_LIMBS <= MOST_ROWS, "a listed tile's hidden rows");
 
 /* Of a tile and a chunk: what multiplies the sum of a row of digits and -128 * the sum of those digits, or what multiplies that of a hidden
  * row, where tiles are listed. */
@@ -40,7 +41,7 @@ INLINE bool in_list(embed__panel_form form, bool exact) { return exact && scalin
 INLINE packed_rows parts_of(embed__panel_form form, bool exact, const void *packed, int64_t n, int64_t dim) {
   const bool listed = in_list(form, exact);
   const int64_t rows = exact ? MOST_LIMBS * n : n, blocks = blocks_of(dim);
-  const int64_t tiles = listed ? n / (TILE_ROWS / MOST_LIMBS) + MOST_LIMBS : tiles_for(rows); /* of each number of limbs one may not be full */
+  const int64_t tiles = listed ? n / 2 + 2 : tiles_for(rows); /* at least two hidden rows in a tile, but in one of each number of limbs */
   const int64_t floats = tiles * blocks * TILE_ROWS * 4;
   unsigned char *const begin = (unsigned char *)(uintptr_t)packed, *at = begin + 64;
   packed_rows p = {.count = (int64_t *)(void *)begin, .pairs = (blocks + 1) / 2, .chunks = (blocks + CHUNK_BLOCKS - 1) / CHUNK_BLOCKS, .blocks = blocks};
@@ -73,7 +74,6 @@ INLINE float *float_of(const packed_rows *p, float (*of)[TILE_ROWS], int64_t row
 
 /* Rows of digits [row, row + limbs) of one hidden row; place: in the list of tiles, among a tile's rows. */
 static void pack_limbs(embed__panel_form form, const packed_rows *p, int64_t row, int64_t place, int limbs, const float *x, int64_t dim) {
-  const bool listed = in_list(form, true);
   for (int64_t first = 0; first < dim; first += CHUNK_BLOCKS * BLOCK_COLUMNS) {
     const int64_t end = first + chunk_columns(dim, first), chunk = first / (CHUNK_BLOCKS * BLOCK_COLUMNS);
     const int32_t largest = largest_bits(x + first, end - first);
@@ -82,21 +82,23 @@ static void pack_limbs(embed__panel_form form, const packed_rows *p, int64_t row
     limb_scales(largest, scale);
     for (int64_t j = first; j < end; j += BLOCK_COLUMNS) {
       int8_t digit[MOST_LIMBS][BLOCK_COLUMNS];
-      double whole = 0; /* exact, as in quantised_x.h */
+      int32_t sums[MOST_LIMBS] = {0};
       limbs_of_block(x + j, end - j, largest, limbs, digit);
       for (int l = 0; l < limbs; ++l) {
-        int32_t sum = 0;
         memcpy(digits_of(p, row + l, j / BLOCK_COLUMNS), digit[l], BLOCK_COLUMNS);
-        for (int c = 0; c < BLOCK_COLUMNS; ++c) sum += digit[l][c];
-        total[l] += sum;
-        whole += (double)sum * (double)unit_of_limb(l);
+        for (int c = 0; c < BLOCK_COLUMNS; ++c) sums[l] += digit[l][c];
+        total[l] += sums[l];
       }
-      if (scaling_of(form) == WITH_OFFSET) p->sums[row / TILE_ROWS * p->blocks + j / BLOCK_COLUMNS][place] = (float)whole;
+      if (scaling_of(form) == WITH_OFFSET) p->sums[row / TILE_ROWS * p->blocks + j / BLOCK_COLUMNS][place] = sum_of_digits(limbs, sums);
     }
-    for (int l = 0; l < (listed ? 1 : limbs); ++l) {
+    if (in_list(form, true)) {
+      p->scales[row / TILE_ROWS * p->chunks + chunk].scale[place] = scale[0];
+      continue;
+    }
+    for (int l = 0; l < limbs; ++l) {
       chunk_scales *s = p->scales + (row + l) / TILE_ROWS * p->chunks + chunk;
-      s->scale[listed ? place : (row + l) % TILE_ROWS] = scale[l];
-      s->added[(row + l) % TILE_ROWS] = -zero_of(EMBED__PANEL_I8) * total[l];
+      s->scale[(row + l) % TILE_ROWS] = scale[l];
+      s->added[(row + l) % TILE_ROWS] = -zero_of(form) * total[l];
     }
   }
 }

@@ -2,7 +2,6 @@
 /* One panel at a time, a line in two registers: 4 limbs of a hidden row make 8 sums and 2 chains of the 16 registers, 2 rows of rounded digits
  * 4 and 4. */
 #include <immintrin.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "kernels/template.h"
@@ -12,10 +11,6 @@ enum { LANES = 8, PARTS = 2, EXACT_DIGITS = 6, ROUNDED_ROWS = 2, PAIRED_LIMBS = 
 #define EXACT_ONLY_TILES(X, ...)   EXACT_TILES(X, __VA_ARGS__)
 #define ROUNDED_TILES(X, ...)      X(__VA_ARGS__, 1) X(__VA_ARGS__, 2)
 #define ROUNDED_ONLY_TILES(X, ...) ROUNDED_TILES(X, __VA_ARGS__)
-INLINE bool is_only_tile(bool exact, int limbs, int rows) {
-  (void)exact, (void)limbs, (void)rows;
-  return true;
-}
 typedef __m256i ints;
 typedef __m256 reals;
 

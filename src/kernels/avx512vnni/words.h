@@ -6,7 +6,6 @@
 
 #include <immintrin.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "kernels/template.h"
@@ -17,7 +16,6 @@ enum { LANES = 16, PARTS = 1, EXACT_DIGITS = 8, ROUNDED_ROWS = 6, PAIRED_LIMBS =
 #define ROUNDED_TILES(X, ...)      X(__VA_ARGS__, 1) X(__VA_ARGS__, 2) X(__VA_ARGS__, 3) X(__VA_ARGS__, 4) X(__VA_ARGS__, 5) X(__VA_ARGS__, 6)
 #define EXACT_ONLY_TILES(X, ...)   X(__VA_ARGS__, 2, 1) X(__VA_ARGS__, 2, 2) X(__VA_ARGS__, 3, 1) X(__VA_ARGS__, 4, 1)
 #define ROUNDED_ONLY_TILES(X, ...) X(__VA_ARGS__, 1) X(__VA_ARGS__, 2) X(__VA_ARGS__, 3)
-INLINE bool is_only_tile(bool exact, int limbs, int rows) { return exact ? limbs * rows <= 4 : rows <= 3; }
 typedef __m512i ints;
 typedef __m512 reals;
 
