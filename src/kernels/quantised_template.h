@@ -3,7 +3,8 @@
  *   EXACT_DIGITS, ROUNDED_ROWS   rows of digits in a tile of exact ones, and in one of rounded ones; PAIRED_LIMBS as pack_digits has it
  *   EXACT_TILES(X, ...)          X(..., limbs, rows) for every tile of exact digits, and EXACT_ONLY_TILES for those that may be a call's only one
  *   ROUNDED_TILES(X, ...)        X(..., rows), and ROUNDED_ONLY_TILES, likewise
- *   dot4(most, sum, u, x)   sum + the four products in each lane of unsigned u, none above `most`, and signed x
+ *   quad, spread_digits(most, at, odd)   four digits in every lane, from one word or, where the level keeps them apart, from at[0] and at[odd]
+ *   dot4(most, sum, u, x)   sum + the four products in each lane of unsigned u, none above `most`, and digits x
  *   plus_product(sum, a, b)   sum + a * b of the low 16 bits; the high ones of b are 0 */
 #include "kernels/quantised_rows_template.h"
 #include "kernels/quantised_x.h"
@@ -56,7 +57,7 @@ INLINE reals spread_real(const int32_t *at) {
 
 INLINE void dot_lines(int most, int sides, int width, const ints u[FAR_SIDES], const int32_t *x, tile_sums sum) {
   UNROLL for (int v = 0; v < width; ++v) {
-    ints digit = spread_word(x + v);
+    const quad digit = spread_digits(most, x + v, 8 * width);
     UNROLL for (int s = 0; s < sides; ++s) sum[v][s] = dot4(most, sum[v][s], u[s], digit);
   }
 }

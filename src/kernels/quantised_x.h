@@ -5,7 +5,8 @@
  * Packed: a line that begins with the number of tiles (int64); a digit_tile for each, up to a line's end; then their records. A
  * tile has hidden rows of as many limbs each, whose rows of digits stand one after the other: v = row * limbs + limb. It is
  * a record for each block: 8 words of 4 digits, a scale, a, b and a last word, all as [..][rows of digits of the tile]. What a
- * hidden row has one of stands at its first limb.
+ * hidden row has one of stands at its first limb. Where a level has DIGIT_WORDS of 16, digits that meet u above 127 are 16 words of
+ * two, of 16 bits: digits 0 and 2 of four in one of the first 8, 1 and 3 in one of the others.
  *   scale   exact: the limb's in this chunk; all but I8 read the first one's
  *   a, b    -zero * sum of the digits, of the whole chunk in its first block for I8 exact, and 0; PER_HALF -zero * sum of
  *           either half; WITH_OFFSET -sum of the digits in 16 bits, times a lane's center, and as a float the row's sum in the unit of its
@@ -21,16 +22,20 @@
 
 #include "kernels/quantised_form.h"
 
+#ifndef DIGIT_WORDS
+#define DIGIT_WORDS 8
+#endif
+
 enum {
   MOST_LIMBS = 6,
   LEAST_LIMBS = 2,   /* of exact digits: fewer end in zeros */
   MOST_ROWS = 8,     /* of a tile */
   FEW_COLUMNS = 256, /* of which a row's weights may well leave out all but the smallest numbers */
-  RECORD_WORDS = 12, /* per row of digits and block */
-  AT_SCALE = 8,
-  AT_A = 9,
-  AT_B = 10,
-  AT_MAGIC = 11,
+  AT_SCALE = DIGIT_WORDS,
+  AT_A,
+  AT_B,
+  AT_MAGIC,
+  RECORD_WORDS,       /* per row of digits and block */
   MAGIC = 0x4B400000, /* the bits of 3 * 2^22: integers added to them are added to the float, up to 2^22 */
   INFINITE = 0x7F800000,
 };
@@ -215,7 +220,16 @@ INLINE int32_t put_digits(int32_t *record, int64_t width, embed__panel_form form
   int32_t half[HALVES] = {0}, zero = zero_of(form);
   for (int j = 0; j < BLOCK_COLUMNS / 2; ++j) half[0] += digit[j];
   for (int j = BLOCK_COLUMNS / 2; j < BLOCK_COLUMNS; ++j) half[1] += digit[j];
-  for (int g = 0; g < 8; ++g) memcpy(record + g * width, digit + 4 * g, 4);
+  for (int g = 0; g < 8; ++g) {
+    const int8_t *four = digit + 4 * g;
+    const int16_t apart[4] = {four[0], four[2], four[1], four[3]};
+    if (DIGIT_WORDS == 8 || most_u(form) < 128) {
+      memcpy(record + g * width, four, 4);
+    } else {
+      memcpy(record + g * width, apart, 4);
+      memcpy(record + (g + 8) * width, apart + 2, 4);
+    }
+  }
   const int32_t both = half[0] + (scaling_of(form) == PER_HALF ? 0 : half[1]);
   record[AT_A * width] = scaling_of(form) == WITH_OFFSET ? (uint16_t)-both : -zero * both;
   record[AT_B * width] = scaling_of(form) == PER_HALF ? -zero * half[1] : 0;

@@ -14,11 +14,18 @@ enum { LANES = 8, PARTS = 2, EXACT_DIGITS = 6, ROUNDED_ROWS = 2, PAIRED_LIMBS = 
 typedef __m256i ints;
 typedef __m256 reals;
 
-/* vpmaddubsw saturates from u = 128 on: 128 * 128 + 128 * 128. */
-INLINE ints dot4(int most, ints sum, ints u, ints x) {
-  if (most < 128) return _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(u, x), _mm256_set1_epi16(1)));
-  ints even = _mm256_madd_epi16(_mm256_and_si256(u, _mm256_set1_epi16(255)), _mm256_srai_epi16(_mm256_slli_epi16(x, 8), 8));
-  ints odd = _mm256_madd_epi16(_mm256_srli_epi16(u, 8), _mm256_srai_epi16(x, 8));
+/* vpmaddubsw saturates from u = 128 on (128 * 128 + 128 * 128): such u and their digits are two times 16 bits. */
+#define DIGIT_WORDS 16
+typedef struct quad {
+  ints even, odd;
+} quad;
+INLINE quad spread_digits(int most, const int32_t *at, int odd) {
+  const ints all = _mm256_set1_epi32(*at);
+  return (quad){all, most < 128 ? all : _mm256_set1_epi32(at[odd])};
+}
+INLINE ints dot4(int most, ints sum, ints u, quad x) {
+  if (most < 128) return _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(u, x.even), _mm256_set1_epi16(1)));
+  ints even = _mm256_madd_epi16(_mm256_and_si256(u, _mm256_set1_epi16(255)), x.even), odd = _mm256_madd_epi16(_mm256_srli_epi16(u, 8), x.odd);
   return _mm256_add_epi32(sum, _mm256_add_epi32(even, odd));
 }
 

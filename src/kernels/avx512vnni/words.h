@@ -19,7 +19,12 @@ enum { LANES = 16, PARTS = 1, EXACT_DIGITS = 8, ROUNDED_ROWS = 6, PAIRED_LIMBS =
 typedef __m512i ints;
 typedef __m512 reals;
 
-INLINE ints dot4(int most, ints sum, ints u, ints x) {
+typedef ints quad;
+INLINE quad spread_digits(int most, const int32_t *at, int odd) {
+  (void)most, (void)odd;
+  return _mm512_set1_epi32(*at);
+}
+INLINE ints dot4(int most, ints sum, ints u, quad x) {
   (void)most;
   return _mm512_dpbusd_epi32(sum, u, x);
 }
