@@ -8,9 +8,12 @@
 #include "kernels/amx/digits.h"
 
 /* Hidden rows below which a tile's sums are waited for longer than vectors take. Vectors take bytes as a panel has them, tiles signed ones. */
-enum { FEW_EXACT = 4, FEW_ROUNDED = 24, FEW_ROUNDED_NIBBLES = 12 };
+enum { FEW_EXACT = 4, FEW_EXACT_BYTES = 9, FEW_ROUNDED = 24, FEW_ROUNDED_NIBBLES = 12 };
 
-INLINE bool too_few(embed__panel_form form, bool exact, int64_t n) { return n < (exact ? FEW_EXACT : in_nibbles(form) ? FEW_ROUNDED_NIBBLES : FEW_ROUNDED); }
+INLINE bool too_few(embed__panel_form form, bool exact, int64_t n) {
+  if (exact) return n < (in_nibbles(form) || scaling_of(form) == PER_ROW ? FEW_EXACT : FEW_EXACT_BYTES);
+  return n < (in_nibbles(form) ? FEW_ROUNDED_NIBBLES : FEW_ROUNDED);
+}
 
 typedef int32_t tile_sums[TILE_ROWS][TILE_ROWS];
 
