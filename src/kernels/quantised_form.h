@@ -51,6 +51,7 @@ INLINE int32_t zero_of(embed__panel_form form) {
   }
 }
 
+/* The largest u. */
 INLINE int most_u(embed__panel_form form) {
   switch (form) {
     case EMBED__PANEL_I8:

@@ -22,8 +22,8 @@ _Static_assert((int)ROUNDED_ROWS <= (int)MOST_ROWS && 2 * PAIRED_LIMBS <= EXACT_
 typedef ints tile_sums[EXACT_DIGITS][FAR_SIDES];
 typedef reals tile_chains[ROUNDED_ROWS][FAR_SIDES];
 
-/* A tile, in which every row has limbs of its own. The only one takes panels as they are: nibbles, and scales, which it makes ready block by
- * block; where memory waits for a chunk's it does little else. */
+/* A tile, in which every row has limbs of its own. A call's only one takes panels as they are: nibbles, and scales, which it makes ready a block
+ * ahead. Those of a whole chunk, made ready before several tiles, keep nothing read meanwhile. */
 typedef struct shape {
   embed__panel_form form; /* or another alike */
   bool exact, only;
@@ -33,10 +33,10 @@ typedef struct shape {
 typedef struct lane_group {         /* the rows of a register's lanes */
   const unsigned char *line;        /* of the first block */
   const staged *room;               /* with the scales, but those that an only tile makes ready from */
-  const unsigned char *scale_lines; /* the chunk's, in the lanes from `lane` on */
-  int part, lane;
-  float *z;              /* of the first lane and hidden row */
-  int64_t lanes, before; /* before: of those, the ones that z has sums of */
+  const unsigned char *scale_lines; /* the chunk's */
+  int part;                         /* of its lines */
+  float *z;                         /* of the first lane and hidden row */
+  int64_t lanes, before;            /* before: of those, the ones that z has sums of */
 } lane_group;
 
 typedef struct pass {
@@ -165,7 +165,7 @@ INLINE void multiply_tile(shape t, const pass *p) {
   if (in_integers) begin_sums(t.sides, width, record + AT_A * width, sum);
   if (t.only) {
     UNROLL for (int s = 0; s < t.sides; ++s) {
-      scales[s].from = p->side[s].scale_lines, scales[s].count = p->blocks, scales[s].lane = p->side[s].lane;
+      scales[s].from = p->side[s].scale_lines, scales[s].count = p->blocks, scales[s].lane = p->side[s].part * LANES;
       put_scales(t.form, &scales[s], 0, 0, &ready[0][s]);
     }
   }
@@ -215,20 +215,15 @@ INLINE void multiply_tile(shape t, const pass *p) {
   case TILE_SHAPE(1, rows):                                       \
     multiply_tile((shape){form, false, only, sides, 1, rows}, p); \
     break;
-#define TILES(name, form)                                                             \
-  static void exact_##name(int which, const pass *p) {                                \
-    switch (which) { EXACT_TILES(EXACT_TILE, EMBED__PANEL_##form, false, SIDES) }     \
-  }                                                                                   \
-  static void rounded_##name(int which, const pass *p) {                              \
-    switch (which) { ROUNDED_TILES(ROUNDED_TILE, EMBED__PANEL_##form, false, SIDES) } \
+#define TILE_FUNCTIONS(name, form, exact_tiles, rounded_tiles, only, sides)          \
+  static void exact_##name(int which, const pass *p) {                               \
+    switch (which) { exact_tiles(EXACT_TILE, EMBED__PANEL_##form, only, sides) }     \
+  }                                                                                  \
+  static void rounded_##name(int which, const pass *p) {                             \
+    switch (which) { rounded_tiles(ROUNDED_TILE, EMBED__PANEL_##form, only, sides) } \
   }
-#define ONLY_TILES(name, form)                                                                \
-  static void exact_only_##name(int which, const pass *p) {                                   \
-    switch (which) { EXACT_ONLY_TILES(EXACT_TILE, EMBED__PANEL_##form, true, FAR_SIDES) }     \
-  }                                                                                           \
-  static void rounded_only_##name(int which, const pass *p) {                                 \
-    switch (which) { ROUNDED_ONLY_TILES(ROUNDED_TILE, EMBED__PANEL_##form, true, FAR_SIDES) } \
-  }
+#define TILES(name, form)      TILE_FUNCTIONS(name, form, EXACT_TILES, ROUNDED_TILES, false, SIDES)
+#define ONLY_TILES(name, form) TILE_FUNCTIONS(only_##name, form, EXACT_ONLY_TILES, ROUNDED_ONLY_TILES, true, FAR_SIDES)
 TILES(i8, I8)
 TILES(q8_0, Q8_0)
 TILES(i4, I4)
@@ -384,7 +379,6 @@ INLINE void multiply(embed__panel_form form, const job *j, int64_t n) {
           g->room = &room[side];
           g->part = part;
           g->scale_lines = scales;
-          g->lane = part * LANES;
           g->lanes = lanes < 0 ? 0 : lanes < LANES ? lanes : LANES;
           g->before = kept || first > 0 ? g->lanes : 0;
           g->z = j->z + s[side].row + (g->lanes ? part * LANES : 0);
